@@ -1,0 +1,61 @@
+// The job file: a model, a cluster, a layout, a schedule, what software runs, where costs come from.
+//
+//   model: ../data/models/Qwen3-Next-80B-A3B.json     config.json or native YAML, beside the job file
+//   cluster:  {preset: H100, gpus: 128}
+//   layout:   {pp: 8, vp: 2, ep: 16, microbatches: 64, sequence: 4096}
+//   schedule: {template: interleaved-overlap}         also group, partition, megatron_layout, pairs
+//   software: {cuda_graphs: none}
+//   cost:     {constants: {...}, given: {...}, stages: [...]}
+//
+// docs/job-file.md lists every key. An unknown key is refused.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "tessera/core/base/document.h"
+#include "tessera/core/base/result.h"
+#include "tessera/core/cluster/cluster.h"
+#include "tessera/core/cluster/layout.h"
+#include "tessera/core/cost/block_cost.h"
+#include "tessera/core/cost/software_profile.h"
+#include "tessera/core/model/model_spec.h"
+#include "tessera/train/schedule/partition.h"
+#include "tessera/train/schedule/schedule_template.h"
+
+namespace tessera::train {
+
+enum class PartitionRule : std::uint8_t { serial_balanced, even, megatron_layout, explicit_layers };
+
+struct HandWrittenPair {
+  std::int32_t forward = 0, backward = 0;  ///< stages
+  std::vector<std::string> sequence;
+  int line = 0;
+};
+
+struct Job {
+  std::string file;
+  ModelSpec model;
+  Cluster cluster;
+  Layout layout;
+  Template schedule = Template::interleaved_overlap;
+  std::int32_t group = 0;                     ///< 0 = the template's default
+  PartitionRule partition_rule = PartitionRule::serial_balanced;
+  std::optional<Partition> partition;         ///< when the rule gives one
+  std::vector<HandWrittenPair> pairs;
+  SoftwareProfile software;
+  CostConstants constants;
+  std::optional<Document> document;           ///< kept so that `cost.given` can be applied after pricing
+};
+
+/// Values given on the command line, each over the file's: "layout.pp" = "4".
+struct JobOverride {
+  std::string key;
+  std::string value;
+};
+
+[[nodiscard]] Result<Job> read_job(const Document& document, const std::string& directory);
+[[nodiscard]] Result<Job> read_job_file(const std::string& path, const std::vector<JobOverride>& overrides = {});
+
+}  // namespace tessera::train

@@ -1,0 +1,160 @@
+#include "tessera/core/base/text.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <system_error>
+
+#include "tessera/core/base/hash.h"
+
+namespace tessera {
+
+std::string Error::text() const {
+  std::string out;
+  if (!file.empty()) {
+    out += file;
+    if (line > 0) out += fmt::format(":{}", line);
+    out += ": ";
+  }
+  if (!key.empty()) out += key + ": ";
+  out += message;
+  std::string_view rest = hint;
+  while (!rest.empty()) {
+    const auto end = rest.find('\n');
+    out += "\n  ";
+    out += rest.substr(0, end);
+    rest = end == std::string_view::npos ? std::string_view{} : rest.substr(end + 1);
+  }
+  return out;
+}
+
+std::unexpected<Error> bad_input(std::string message, std::string hint) {
+  return std::unexpected(Error{.kind = ErrorKind::bad_input, .message = std::move(message), .hint = std::move(hint)});
+}
+std::unexpected<Error> infeasible(std::string message, std::string hint) {
+  return std::unexpected(Error{.kind = ErrorKind::infeasible, .message = std::move(message), .hint = std::move(hint)});
+}
+
+std::string with_thousands(std::int64_t value) {
+  std::string digits = fmt::format("{}", value);
+  const std::size_t start = value < 0 ? 1 : 0;
+  for (std::size_t i = digits.size(); i > start + 3;) {
+    i -= 3;
+    digits.insert(i, ",");
+  }
+  return digits;
+}
+
+std::string join_words(std::span<const std::string> words, std::string_view last) {
+  std::string out;
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    if (i > 0) out += i + 1 == words.size() ? fmt::format(" {} ", last) : std::string(", ");
+    out += words[i];
+  }
+  return out;
+}
+
+std::optional<std::string_view> nearest(std::string_view word, std::span<const std::string_view> candidates) {
+  std::optional<std::string_view> best;
+  std::size_t best_distance = std::max<std::size_t>(1, word.size() / 3) + 1;
+  std::vector<std::size_t> row;
+  for (const std::string_view candidate : candidates) {
+    row.resize(candidate.size() + 1);
+    for (std::size_t j = 0; j < row.size(); ++j) row[j] = j;
+    for (std::size_t i = 1; i <= word.size(); ++i) {
+      std::size_t diagonal = row[0];
+      row[0] = i;
+      for (std::size_t j = 1; j < row.size(); ++j) {
+        const std::size_t above = row[j];
+        row[j] = std::min({row[j] + 1, row[j - 1] + 1, diagonal + (word[i - 1] == candidate[j - 1] ? 0 : 1)});
+        diagonal = above;
+      }
+    }
+    if (row.back() < best_distance) {
+      best_distance = row.back();
+      best = candidate;
+    }
+  }
+  return best;
+}
+
+std::vector<std::string_view> split(std::string_view text, char separator) {
+  std::vector<std::string_view> out;
+  while (true) {
+    const auto end = text.find(separator);
+    out.push_back(text.substr(0, end));
+    if (end == std::string_view::npos) return out;
+    text.remove_prefix(end + 1);
+  }
+}
+
+std::string_view trim(std::string_view text) noexcept {
+  constexpr std::string_view blanks = " \t\r\n";
+  const auto first = text.find_first_not_of(blanks);
+  if (first == std::string_view::npos) return {};
+  return text.substr(first, text.find_last_not_of(blanks) - first + 1);
+}
+
+std::optional<std::int64_t> to_integer(std::string_view text) noexcept {
+  std::int64_t value = 0;
+  const auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (failure != std::errc{} || end != text.data() + text.size()) return std::nullopt;
+  return value;
+}
+
+std::optional<double> to_number(std::string_view text) noexcept {
+  double value = 0;
+  const auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (failure != std::errc{} || end != text.data() + text.size() || !std::isfinite(value)) return std::nullopt;
+  return value;
+}
+
+std::string exact(double value) { return fmt::format("{}", value); }
+
+std::string fingerprint(std::string_view bytes) { return fmt::format("{:016x}", fnv1a(bytes)); }
+
+Result<std::string> read_file(const std::string& path, std::size_t limit) {
+  std::error_code failure;
+  const auto kind = std::filesystem::status(path, failure).type();
+  if (kind == std::filesystem::file_type::not_found)
+    return bad_input(fmt::format("{}: no such file", path));
+  if (kind == std::filesystem::file_type::directory)
+    return bad_input(fmt::format("{}: expected a file, found a directory", path));
+  std::ifstream in(path, std::ios::binary);
+  if (!in) return bad_input(fmt::format("{}: cannot be opened for reading", path));
+  std::string content;
+  // Read in pieces, so that a pipe or an endless device stops at the limit.
+  for (std::string piece(std::size_t{1} << 16, '\0'); in;) {
+    in.read(piece.data(), static_cast<std::streamsize>(piece.size()));
+    content.append(piece, 0, static_cast<std::size_t>(in.gcount()));
+    if (content.size() > limit) return bad_input(fmt::format("{}: larger than {} MiB", path, limit >> 20));
+  }
+  if (in.bad()) return bad_input(fmt::format("{}: reading failed", path));
+  return content;
+}
+
+Status write_file(const std::string& path, std::string_view content) {
+  const std::string temporary = path + ".part";
+  {
+    std::ofstream out(temporary, std::ios::binary | std::ios::trunc);
+    if (!out) return bad_input(fmt::format("{}: cannot be opened for writing", path));
+    out.write(content.data(), static_cast<std::streamsize>(content.size()));
+    out.close();
+    if (!out) {
+      std::remove(temporary.c_str());
+      return bad_input(fmt::format("{}: writing failed; is the disk full?", path));
+    }
+  }
+  std::error_code failure;
+  std::filesystem::rename(temporary, path, failure);
+  if (!failure) return {};
+  std::remove(temporary.c_str());
+  return bad_input(fmt::format("{}: cannot be replaced: {}", path, failure.message()));
+}
+
+}  // namespace tessera

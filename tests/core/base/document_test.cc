@@ -1,0 +1,101 @@
+#include "tessera/core/base/document.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+namespace tessera {
+namespace {
+
+using testing::HasSubstr;
+
+Document json(std::string_view text) {
+  auto document = Document::parse(text, "x.json", DocumentFormat::json);
+  EXPECT_TRUE(document.has_value()) << document.error().text();
+  return *document;
+}
+Document yaml(std::string_view text) {
+  auto document = Document::parse(text, "x.yaml", DocumentFormat::yaml);
+  EXPECT_TRUE(document.has_value()) << document.error().text();
+  return *document;
+}
+
+TEST(Document, KnowsLineColumnAndPathOfEveryValue) {
+  const Document document = json("{\"a\": 1,\n \"b\": [true,\n  {\"c\": \"x\"}]}");
+  const Cursor c = document.root().find("b")->item(1).find("c").value();
+  EXPECT_EQ(c.line(), 3);
+  EXPECT_EQ(c.column(), 9);
+  EXPECT_EQ(c.path(), "b[1].c");
+  EXPECT_EQ(c.string().value(), "x");
+}
+
+TEST(Document, TakesNonFiniteLiteralsAndRefusesThemOnlyWhereUsed) {
+  const Document document = json(R"({"limit": [0.0, Infinity], "h": NaN, "note": "Infinity stays text"})");
+  EXPECT_TRUE(std::isinf(document.root().find("limit")->item(1).number(0, 1e300).has_value() ? 0.0 : INFINITY));
+  const auto h = document.root().required_integer("h", 1, 10);
+  ASSERT_FALSE(h);
+  EXPECT_EQ(h.error().text(), "x.json:1: h: expected an integer, found NaN");
+  EXPECT_EQ(document.root().required_string("note").value(), "Infinity stays text");
+}
+
+TEST(Document, KeepsLargeIntegersExact) {
+  EXPECT_EQ(json(R"({"n": 9007199254740993})").root().required_integer("n", 0, INT64_MAX).value(), 9007199254740993);
+}
+
+TEST(Document, TypesPlainYamlScalars) {
+  const Document document = yaml("a: 4\nb: 4.5\nc: yes\nd: '4'\ne: ~\nf: true\ng: 1e3\nh: +7\n");
+  const Cursor root = document.root();
+  EXPECT_EQ(root.find("a")->kind(), ValueKind::integer);
+  EXPECT_EQ(root.find("b")->kind(), ValueKind::real);
+  EXPECT_EQ(root.find("c")->kind(), ValueKind::string);
+  EXPECT_EQ(root.find("d")->kind(), ValueKind::string);
+  EXPECT_TRUE(root.find("e")->is_null());
+  EXPECT_EQ(root.required_boolean("f").value(), true);
+  EXPECT_EQ(root.required_integer("g", 0, 2000).value(), 1000);
+  EXPECT_EQ(root.required_integer("h", 0, 10).value(), 7);
+}
+
+TEST(Document, RefusesDuplicateKeysInBothFormats) {
+  const auto in_json = Document::parse("{\"a\": 1,\n\"a\": 2}", "x.json", DocumentFormat::json);
+  ASSERT_FALSE(in_json);
+  EXPECT_THAT(in_json.error().text(), HasSubstr("a"));
+  const auto in_yaml = Document::parse("a: 1\na: 2\n", "x.yaml", DocumentFormat::yaml);
+  ASSERT_FALSE(in_yaml);
+  EXPECT_EQ(in_yaml.error().text(), "x.yaml:2: key a occurs twice\n  Keep one of the two.");
+}
+
+TEST(Document, BoundsDepthAndAliasExpansion) {
+  EXPECT_FALSE(Document::parse(std::string(500, '['), "x.json", DocumentFormat::json));
+  EXPECT_FALSE(Document::parse(std::string(500, '[') + std::string(500, ']'), "x.yaml", DocumentFormat::yaml));
+  std::string bomb = "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n";
+  for (int i = 1; i < 12; ++i) {
+    const auto name = "a" + std::to_string(i);
+    const auto last = "*a" + std::to_string(i - 1);
+    bomb += name + ": &" + name + " [" + last;
+    for (int k = 0; k < 9; ++k) bomb += ", " + last;
+    bomb += "]\n";
+  }
+  const auto refused = Document::parse(bomb, "x.yaml", DocumentFormat::yaml);
+  ASSERT_FALSE(refused);
+  EXPECT_THAT(refused.error().text(), HasSubstr("more than 1000000 values"));
+}
+
+TEST(Document, ErrorsNameTheNearestKey) {
+  const Document document = yaml("layout:\n  pp: 2\n  mikrobatches: 4\n");
+  const auto status = document.root().find("layout")->only_keys({"pp", "microbatches"});
+  ASSERT_FALSE(status);
+  EXPECT_EQ(status.error().text(), "x.yaml:3: layout.mikrobatches: unknown key\n  Did you mean microbatches?");
+}
+
+TEST(Document, ReportsTheLineOfASyntaxError) {
+  const auto broken = Document::parse("{\"a\": 1,\n \"b\": }", "x.json", DocumentFormat::json);
+  ASSERT_FALSE(broken);
+  EXPECT_EQ(broken.error().line, 2);
+  const auto yaml_broken = Document::parse("a: 1\nb: [1, 2\n", "x.yaml", DocumentFormat::yaml);
+  ASSERT_FALSE(yaml_broken);
+  EXPECT_EQ(yaml_broken.error().line, 3);
+}
+
+}  // namespace
+}  // namespace tessera
