@@ -1,0 +1,1 @@
+// keeps a room buildable before its first file
