@@ -41,6 +41,10 @@ struct ExpertTimeModel {
   /// Tokens per expert at which compute overtakes weight streaming, b/β and (b − d)/β; infinite when β = 0.
   [[nodiscard]] double knee() const noexcept;
   [[nodiscard]] double activation_knee() const noexcept;
+  /// What the slopes mean on the device: an expert's weights over b, and a token's operations over β; infinite
+  /// for a zero slope. A bandwidth far below the memory's says that the flat part is not weight streaming.
+  [[nodiscard]] BytesPerSecond implied_bandwidth(Bytes expert_weights) const noexcept;
+  [[nodiscard]] FlopsPerSecond implied_rate(Flops token_operations) const noexcept;
 };
 
 struct ExpertSample {
@@ -51,7 +55,7 @@ struct ExpertSample {
 struct ExpertFitOptions {
   std::int64_t tile = 0;       ///< 0 = fit without tile term
   bool idle_slots = true;      ///< fit d; false pins it to 0 (as the published model does)
-  int max_iterations = 200;
+  int max_iterations = 200;    ///< per start
 };
 
 struct ExpertFit {
@@ -62,7 +66,10 @@ struct ExpertFit {
   bool converged = false;
 };
 
-/// Robust fit on relative residuals. Errors: fewer than four samples, a non-positive time, G > E or N < G.
+/// Robust fit on relative residuals; all coefficients ≥ 0 and b ≥ d. Deterministic. Samples without tokens give
+/// `idle` (their median) and enter nothing else. What the samples cannot tell apart goes to the earlier of
+/// a, b, d, b₂ and of β, c: with equal E or without idle slots, d = 0.
+/// Errors: fewer than four samples with tokens, a non-positive time, G > E, N < G, or T < G with a tile.
 [[nodiscard]] Result<ExpertFit> fit_expert_time(std::span<const ExpertSample> samples, const ExpertFitOptions& options);
 
 /// The expected largest tokens over `ranks` GPUs when `tokens` choose `top_k` of `experts` at random, balanced;
