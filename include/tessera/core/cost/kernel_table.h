@@ -60,6 +60,7 @@ class KernelTable {
     std::string_view op, device, dtype, source;
     Seconds measured;
     Seconds predicted;       ///< from the other rows
+    double bound = 0;        ///< the relative error bound given with it
     bool training = false;   ///< no decode, low-latency or fused-MoE row, ≥ 512 tokens
     bool interior = false;   ///< has neighbours on both sides of an axis
   };
