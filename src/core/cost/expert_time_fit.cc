@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <utility>
 
 #include "nonnegative_fit.h"
 #include "tessera/core/cost/expert_time.h"
@@ -32,9 +33,10 @@ class Fitter {
   ExpertFit fit() {
     std::vector<std::size_t> order(samples_.size());
     std::iota(order.begin(), order.end(), std::size_t{0});
-    std::ranges::stable_sort(order, {}, [&](std::size_t i) {
+    const auto tokens_per_expert = [&](std::size_t i) {
       return samples_[i].load.tokens / static_cast<double>(samples_[i].load.active);
-    });
+    };
+    std::ranges::sort(order, {}, [&](std::size_t i) { return std::pair(tokens_per_expert(i), i); });
     ExpertFit best;
     double best_loss = 0;
     for (int cut = 0; cut < kCuts; ++cut) {
