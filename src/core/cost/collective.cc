@@ -16,7 +16,8 @@ BytesPerSecond scale_out_rate(const Context& c) noexcept {
   return c.cluster.fabric.scale_out_bandwidth * c.cluster.fabric.scale_out_efficiency;
 }
 
-// EP ranks of one scale-up domain. Ranks are numbered with ETP inside EP, so a domain holds its size over ETP.
+// EP ranks of one scale-up domain. Ranks are numbered with ETP inside EP, so a domain holds its size over
+// ETP.
 double ranks_per_domain(const Context& c) noexcept {
   return std::min(c.ep, std::max(1.0, static_cast<double>(c.cluster.fabric.scale_up_size) / c.etp));
 }
@@ -35,9 +36,11 @@ BytesPerSecond expert_scale_up_rate(const Context& c) noexcept {
 // experts lie on the nodes that hold them.
 double distinct_nodes(const MixtureOfExperts& moe, double nodes) noexcept {
   const double top_k = static_cast<double>(moe.top_k);
-  if (moe.groups <= 1 || moe.top_groups <= 0 || moe.top_groups >= moe.groups) return expected_distinct(nodes, top_k);
+  if (moe.groups <= 1 || moe.top_groups <= 0 || moe.top_groups >= moe.groups)
+    return expected_distinct(nodes, top_k);
   const double groups = static_cast<double>(moe.groups), top_groups = static_cast<double>(moe.top_groups);
-  const double reachable = nodes >= groups ? top_groups * nodes / groups : expected_distinct(nodes, top_groups);
+  const double reachable =
+      nodes >= groups ? top_groups * nodes / groups : expected_distinct(nodes, top_groups);
   return expected_distinct(std::max(1.0, reachable), top_k);
 }
 
@@ -59,20 +62,23 @@ Seconds by_links(const Context& c, const Copies& copies, double token_bytes) noe
 
 }  // namespace
 
-Estimate ring_time(const Context& c, KernelTable::Collective kind, double bytes, double ranks, double stride) noexcept {
+Estimate ring_time(const Context& c, KernelTable::Collective kind, double bytes, double ranks,
+                   double stride) noexcept {
   if (ranks <= 1 || bytes <= 0) return {};
   const auto& fabric = c.cluster.fabric;
   const double domain = static_cast<double>(fabric.scale_up_size);
   if (ranks * stride <= domain) {
     if (c.table != nullptr && fabric.has_tables)
       if (const auto measured = c.table->collective(c.gpu, kind, ranks, bytes)) return *measured;
-    return {Bytes(bytes * (ranks - 1) / ranks) / scale_up_rate(c) + fabric.scale_up_latency, Provenance::roofline,
-            kFabricError};
+    return {Bytes(bytes * (ranks - 1) / ranks) / scale_up_rate(c) + fabric.scale_up_latency,
+            Provenance::roofline, kFabricError};
   }
-  // Several rings cross the nodes side by side, one for each member a node has, until the inner links are full.
+  // Several rings cross the nodes side by side, one for each member a node has, until the inner links are
+  // full.
   const double members = std::clamp(domain / stride, 1.0, ranks);
   const BytesPerSecond rate = std::min(scale_up_rate(c), scale_out_rate(c) * members);
-  return {Bytes(bytes * (ranks - 1) / ranks) / rate + fabric.scale_out_latency, Provenance::roofline, kFabricError};
+  return {Bytes(bytes * (ranks - 1) / ranks) / rate + fabric.scale_out_latency, Provenance::roofline,
+          kFabricError};
 }
 
 double fullest_rank(const Context& c, const MixtureOfExperts& moe) noexcept {
@@ -90,8 +96,8 @@ Copies token_copies(const Context& c, const MixtureOfExperts& moe) noexcept {
   const double nodes = std::max(1.0, c.ep / domain);
   if (c.software.dispatcher == Dispatcher::all_to_all)
     return {.scale_up = top_k * (domain - 1) / c.ep, .scale_out = top_k * (c.ep - domain) / c.ep};
-  // A copy crosses once to each distinct node, lands on the rank of the same place, and goes on from there to each
-  // distinct rank; the one that is already there costs nothing.
+  // A copy crosses once to each distinct node, lands on the rank of the same place, and goes on from there to
+  // each distinct rank; the one that is already there costs nothing.
   return {.scale_up = expected_distinct(c.ep, top_k) * (domain - 1) / domain,
           .scale_out = nodes > 1 ? distinct_nodes(moe, nodes) * (nodes - 1) / nodes : 0};
 }
@@ -108,7 +114,8 @@ AllToAll all_to_all(const Context& c, const MixtureOfExperts& moe) noexcept {
   out.dispatched = Bytes(moved * dispatch_bytes);
   out.combined = Bytes(moved * combine_bytes);
 
-  // The measured kernels are those of a whole node of eight; their routing is random, so its maximum is in them.
+  // The measured kernels are those of a whole node of eight; their routing is random, so its maximum is in
+  // them.
   const auto& fabric = c.cluster.fabric;
   if (c.table != nullptr && fabric.has_tables && fabric.scale_up_size == 8 && c.ep == 8 &&
       c.software.dispatcher == Dispatcher::deduplicated) {
@@ -119,7 +126,8 @@ AllToAll all_to_all(const Context& c, const MixtureOfExperts& moe) noexcept {
     if (dispatch && combine) {
       const double ratio = dispatch_bytes / (width * kFp8Bytes);
       out.dispatch = ratio == 1 ? *dispatch
-                                : Estimate(dispatch->time * ratio, Provenance::scaled_table, dispatch->error / dispatch->time);
+                                : Estimate(dispatch->time * ratio, Provenance::scaled_table,
+                                           dispatch->error / dispatch->time);
       out.combine = *combine;
     }
   }

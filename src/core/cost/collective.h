@@ -6,14 +6,14 @@
 namespace tessera::pricing {
 
 /// All-gather or reduce-scatter of a buffer of `bytes` in all, over `ranks` that lie `stride` apart.
-[[nodiscard]] Estimate ring_time(const Context& context, KernelTable::Collective kind, double bytes, double ranks,
-                                 double stride) noexcept;
+[[nodiscard]] Estimate ring_time(const Context& context, KernelTable::Collective kind, double bytes,
+                                 double ranks, double stride) noexcept;
 
 /// One expert all-to-all of this rank, at the fullest of the EP ranks.
 struct AllToAll {
   Estimate dispatch;
   Estimate combine;
-  Bytes dispatched, combined;   ///< per rank, over the fabric
+  Bytes dispatched, combined;  ///< per rank, over the fabric
 };
 [[nodiscard]] AllToAll all_to_all(const Context& context, const MixtureOfExperts& moe) noexcept;
 

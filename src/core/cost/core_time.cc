@@ -11,10 +11,12 @@
 namespace tessera::pricing {
 namespace {
 
-double d(std::int64_t value) noexcept { return static_cast<double>(value); }
+double d(std::int64_t value) noexcept {
+  return static_cast<double>(value);
+}
 
-// FlashAttention-3 forward, H100, head dimension 128, causal: 292, 423, 521, 579, 602, 616 TFLOP/s at 0.5 to 16 K
-// tokens (arXiv:2407.08608), over the peak of 989.
+// FlashAttention-3 forward, H100, head dimension 128, causal: 292, 423, 521, 579, 602, 616 TFLOP/s at 0.5 to
+// 16 K tokens (arXiv:2407.08608), over the peak of 989.
 double hopper_share(double sequence) noexcept {
   constexpr std::array<double, 6> kShare{0.295, 0.428, 0.527, 0.585, 0.609, 0.623};
   const double position = std::clamp(std::log2(sequence / 512), 0.0, 5.0);
@@ -23,8 +25,8 @@ double hopper_share(double sequence) noexcept {
   return kShare[low] * (1 - part) + kShare[low + 1] * part;
 }
 
-// Blackwell reaches a smaller share of its larger peak: 896 and 1,227 TFLOP/s at 4 and 16 K tokens of 2,250 (AIC,
-// B200, 32 query heads), against 579 and 616 of 989.
+// Blackwell reaches a smaller share of its larger peak: 896 and 1,227 TFLOP/s at 4 and 16 K tokens of 2,250
+// (AIC, B200, 32 query heads), against 579 and 616 of 989.
 double softmax_rate(const Context& c, double sequence, double head_dim) noexcept {
   const double peak = c.gpu.peak_of(Dtype::bf16).value();
   const double blackwell = peak > 2000e12 ? 0.68 : 1;
@@ -37,12 +39,12 @@ constexpr double kLinearError = 0.25;
 constexpr double kSparseError = 0.4;
 constexpr double kUnmeasuredError = 0.6;
 
-// FP8 attention runs its two products at twice the rate and keeps the softmax: 1.2 against 0.74 PFLOP/s at best
-// (FlashAttention-3), less with the casts; Megatron-Bridge's recipes turn it on per model.
+// FP8 attention runs its two products at twice the rate and keeps the softmax: 1.2 against 0.74 PFLOP/s at
+// best (FlashAttention-3), less with the casts; Megatron-Bridge's recipes turn it on per model.
 constexpr double kFp8Attention = 0.75;
 
-// Measured times per token scale with memory bandwidth to the power 0.6 between GPUs: GDN takes 0.137 µs on H100
-// (3.35 TB/s), 0.132 on H20 (4.0) and 0.083 on B200 (7.7) (AIC tables; InferSim's parts for H20).
+// Measured times per token scale with memory bandwidth to the power 0.6 between GPUs: GDN takes 0.137 µs on
+// H100 (3.35 TB/s), 0.132 on H20 (4.0) and 0.083 on B200 (7.7) (AIC tables; InferSim's parts for H20).
 double memory_scale(const Context& c, double measured_on) noexcept {
   return std::pow(measured_on / c.gpu.memory_bandwidth.value(), 0.6);
 }
@@ -66,13 +68,13 @@ Estimate softmax(const Context& c, double query_heads, double kv_heads, double k
               measured->error / measured->time + (equal ? 0 : kSoftmaxError / 2)};
     }
   }
-  // Keys a query meets: half the sequence under the causal mask; with a window, the window and the tile of 128
-  // queries and keys that has to be computed around it.
+  // Keys a query meets: half the sequence under the causal mask; with a window, the window and the tile of
+  // 128 queries and keys that has to be computed around it.
   constexpr double kTile = 128;
   const double keys = local ? std::min(sequence / 2, window + kTile) : sequence / 2;
   const Flops operations(2 * query_heads * (key_dim + value_dim) * keys * c.tokens);
-  return {operations / FlopsPerSecond(softmax_rate(c, sequence, std::min(key_dim, value_dim))), Provenance::roofline,
-          kSoftmaxError};
+  return {operations / FlopsPerSecond(softmax_rate(c, sequence, std::min(key_dim, value_dim))),
+          Provenance::roofline, kSoftmaxError};
 }
 
 // The indexer scores every key in fp8, on all heads; half the context on average.
@@ -114,12 +116,13 @@ struct CoreOf {
     Core out{.backward = c.constants.attention_backward,
              .exchanged = Bytes(2 * heads * (key + value) * c.tokens * (c.cp - 1))};
     if (m.indexer) {
-      // Sparse MLA runs absorbed over the latent, kv_rank + rope for scores and kv_rank for values, at 640 of 989
-      // TFLOP/s on H800 (deepseek-ai/FlashMLA README, token-level sparse prefill).
+      // Sparse MLA runs absorbed over the latent, kv_rank + rope for scores and kv_rank for values, at 640 of
+      // 989 TFLOP/s on H800 (deepseek-ai/FlashMLA README, token-level sparse prefill).
       constexpr double kEfficiency = 0.65;
       const double keys = kept_keys(d(c.layout.sequence), d(m.indexer->top_k));
       const Flops operations(2 * heads * d(2 * m.kv_rank + m.rope_dim) * keys * c.tokens);
-      out.forward = Estimate(operations / (c.gpu.peak_of(Dtype::bf16) * kEfficiency), Provenance::roofline, kSparseError);
+      out.forward = Estimate(operations / (c.gpu.peak_of(Dtype::bf16) * kEfficiency), Provenance::roofline,
+                             kSparseError);
       out.forward += indexer_scores(c, *m.indexer);
       return out;
     }
@@ -147,8 +150,8 @@ struct CoreOf {
   Core operator()(const GatedDeltaNet& m) const {
     const double key = d(m.key_heads) / c.tp, value = d(m.value_heads) / c.tp;
     if (c.table != nullptr && m.key_dim == m.value_dim)
-      if (const auto measured = c.table->gated_delta_net(c.gpu, key, value, d(m.value_dim), d(c.layout.sequence) / c.cp,
-                                                         d(c.layout.microbatch_size)))
+      if (const auto measured = c.table->gated_delta_net(
+              c.gpu, key, value, d(m.value_dim), d(c.layout.sequence) / c.cp, d(c.layout.microbatch_size)))
         return linear(*measured);
     // 0.137 µs a token with 32 value heads of 128 on H100, 0.191 with 64 (AIC): a part that does not shrink.
     const double width = value * d(m.value_dim) / 4096;
@@ -168,7 +171,8 @@ struct CoreOf {
     return linear({token * c.tokens, Provenance::roofline, kLinearError});
   }
 
-  // 0.0955 µs a token on B200 with 64 or 128 heads of 64 and state 128, 0.19 with 256 (AIC): latency, then width.
+  // 0.0955 µs a token on B200 with 64 or 128 heads of 64 and state 128, 0.19 with 256 (AIC): latency, then
+  // width.
   [[nodiscard]] Seconds scan_token(double inner) const {
     return Seconds(0.0955e-6 * std::max(1.0, inner / 8192) * memory_scale(c, kB200Memory));
   }
@@ -183,15 +187,16 @@ struct CoreOf {
   }
 
   Core operator()(const Mamba1& m) const {
-    // The chunked form is 2 to 8 times faster than the selective scan at equal state (arXiv:2405.21060, figure 10,
-    // state 64); the scan's time is proportional to the state.
+    // The chunked form is 2 to 8 times faster than the selective scan at equal state (arXiv:2405.21060,
+    // figure 10, state 64); the scan's time is proportional to the state.
     const double slower = std::max(1.0, 4 * d(m.state) / 64);
-    return linear({scan_token(d(m.inner) / c.tp) * (slower * c.tokens), Provenance::roofline, kUnmeasuredError});
+    return linear(
+        {scan_token(d(m.inner) / c.tp) * (slower * c.tokens), Provenance::roofline, kUnmeasuredError});
   }
 
   Core operator()(const LightningAttention& m) const {
-    // Chunked linear attention, chunk 256, 4·C·d + 4·d² operations a head and token. No kernel table exists: the
-    // measured chunk kernels of other linear mixers reach 40 to 70 TFLOP/s on H100 and B200 (AIC).
+    // Chunked linear attention, chunk 256, 4·C·d + 4·d² operations a head and token. No kernel table exists:
+    // the measured chunk kernels of other linear mixers reach 40 to 70 TFLOP/s on H100 and B200 (AIC).
     constexpr double kChunk = 256;
     const double dim = d(m.head_dim);
     const Flops operations(d(m.heads) / c.tp * (4 * kChunk * dim + 4 * dim * dim) * c.tokens);
@@ -211,6 +216,8 @@ struct CoreOf {
 
 }  // namespace
 
-Core core_time(const Context& c, const Mixer& mixer) { return std::visit(CoreOf{c}, mixer); }
+Core core_time(const Context& c, const Mixer& mixer) {
+  return std::visit(CoreOf{c}, mixer);
+}
 
 }  // namespace tessera::pricing

@@ -3,15 +3,15 @@
 namespace tessera::pricing {
 namespace {
 
-// A cast reads bf16 and writes its low-precision copies: 4 bytes an element times this. NVFP4 adds the Hadamard
-// rotation and a second scale, twice the work; bf16 casts nothing.
+// A cast reads bf16 and writes its low-precision copies: 4 bytes an element times this. NVFP4 adds the
+// Hadamard rotation and a second scale, twice the work; bf16 casts nothing.
 double cast(const Context& c) noexcept {
   if (c.layout.dtype == Dtype::bf16) return 0;
   return c.constants.quantised_bytes * (c.layout.dtype == Dtype::nvfp4 ? 2 : 1);
 }
 
-// Norm (read, write), residual add (two reads, a write): ten bytes an element in bf16. Hyper-connections read and
-// write every stream on the way in and out of a sublayer.
+// Norm (read, write), residual add (two reads, a write): ten bytes an element in bf16. Hyper-connections read
+// and write every stream on the way in and out of a sublayer.
 double residual_bytes(const Context& c) noexcept {
   const double streams = static_cast<double>(c.model.residual_streams);
   return 10 * c.hidden * (streams > 1 ? 2 * streams : 1);
@@ -28,7 +28,8 @@ struct MixerBytesOf {
   MixerBytes operator()(const SoftmaxAttention& m) const noexcept {
     const double heads = static_cast<double>(m.query_heads + m.kv_heads) * static_cast<double>(m.head_dim);
     const double out = static_cast<double>(m.query_heads * m.value_dim);
-    // Rotary embedding reads and writes queries and keys; a norm does so once more; a gate reads two, writes one.
+    // Rotary embedding reads and writes queries and keys; a norm does so once more; a gate reads two, writes
+    // one.
     return {4 * heads * (m.query_key_norm ? 2 : 1) + (m.output_gate ? 6 * out : 0), out};
   }
   MixerBytes operator()(const LatentAttention& m) const noexcept {
@@ -68,7 +69,9 @@ struct MixerBytesOf {
 };
 
 // Gated: read two, write one; the activation and its gate are one kernel. Squared ReLU: read one, write one.
-double activation_bytes(bool gated, double q) noexcept { return (gated ? 6.0 : 4.0) + 4 * q; }
+double activation_bytes(bool gated, double q) noexcept {
+  return (gated ? 6.0 : 4.0) + 4 * q;
+}
 
 // Traffic counted from kernel sources; what the framework adds on top is not known to better.
 constexpr double kTrafficError = 0.4;
@@ -83,7 +86,8 @@ double mixer_traffic(const Context& c, const Mixer& mixer) noexcept {
 
 double dense_traffic(const Context& c, const DenseFeedForward& dense) noexcept {
   const double q = cast(c);
-  return residual_bytes(c) + 4 * q * c.hidden + activation_bytes(dense.gated, q) * static_cast<double>(dense.width);
+  return residual_bytes(c) + 4 * q * c.hidden +
+         activation_bytes(dense.gated, q) * static_cast<double>(dense.width);
 }
 
 MoeTraffic moe_traffic(const Context& c, const MixtureOfExperts& moe) noexcept {
@@ -104,7 +108,9 @@ MoeTraffic moe_traffic(const Context& c, const MixtureOfExperts& moe) noexcept {
   return out;
 }
 
-double norm_traffic(const Context& c) noexcept { return 4 * c.hidden; }
+double norm_traffic(const Context& c) noexcept {
+  return 4 * c.hidden;
+}
 
 Estimate traffic_time(const Context& c, double bytes, bool fused) noexcept {
   const double factor = c.constants.memory_traffic * (fused ? c.constants.fused_traffic : 1);

@@ -6,14 +6,16 @@
 
 namespace tessera::pricing {
 
-/// Bytes per token of a mixer's sublayer, forward: norm, residual, casts, and what the mixer's own kernels leave.
+/// Bytes per token of a mixer's sublayer, forward: norm, residual, casts, and what the mixer's own kernels
+/// leave.
 [[nodiscard]] double mixer_traffic(const Context& context, const Mixer& mixer) noexcept;
 [[nodiscard]] double dense_traffic(const Context& context, const DenseFeedForward& dense) noexcept;
 
 /// Bytes per token of a MoE sublayer, forward, by where they fall.
 struct MoeTraffic {
-  double router = 0;    ///< norm, residual, router, the sort of a dispatcher that permutes twice: before the dispatch
-  double experts = 0;   ///< permute, activation, unpermute: per token of this rank on average
+  double router =
+      0;  ///< norm, residual, router, the sort of a dispatcher that permutes twice: before the dispatch
+  double experts = 0;     ///< permute, activation, unpermute: per token of this rank on average
   double activation = 0;  ///< of `experts`, the activation function alone
   double shared = 0;
 };

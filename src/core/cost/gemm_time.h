@@ -13,8 +13,8 @@ struct Product {
   double count = 1;
 };
 
-/// The three products cost the same operations with permuted shapes; the weight gradient also accumulates into
-/// the main gradients. NVFP4 computes its weight gradients at 8 bits.
+/// The three products cost the same operations with permuted shapes; the weight gradient also accumulates
+/// into the main gradients. NVFP4 computes its weight gradients at 8 bits.
 [[nodiscard]] ThreePass gemm_time(const Context& context, const Product& product, Dtype dtype);
 
 /// A product alone, m × k by k × n, in groups; without gradient.

@@ -18,9 +18,9 @@ struct Projection {
 /// The core: what has no parameters. Zero for no mixer.
 struct Core {
   Estimate forward;
-  double backward = 0;        ///< × forward
+  double backward = 0;  ///< × forward
   double compute_share = 1;
-  Bytes exchanged;            ///< over context parallel ranks, per pass: keys and values, or states
+  Bytes exchanged;  ///< over context parallel ranks, per pass: keys and values, or states
 };
 [[nodiscard]] Core core_time(const Context& context, const Mixer& mixer);
 

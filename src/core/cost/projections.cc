@@ -5,7 +5,9 @@
 namespace tessera::pricing {
 namespace {
 
-double d(std::int64_t value) noexcept { return static_cast<double>(value); }
+double d(std::int64_t value) noexcept {
+  return static_cast<double>(value);
+}
 
 struct ProjectionsOf {
   double h;
@@ -36,7 +38,8 @@ struct ProjectionsOf {
   List operator()(const CompressedAttention& m) const {
     const double width = d(m.heads * m.head_dim);
     List out{{h, d(m.query_rank) / tp}, {d(m.query_rank), width / tp}, {h, d(m.head_dim)}};
-    // The output projection runs in groups: each group's heads into a latent, then all latents into the stream.
+    // The output projection runs in groups: each group's heads into a latent, then all latents into the
+    // stream.
     const double groups = m.output_groups > 0 ? d(m.output_groups) : 1;
     out.push_back({width / groups, d(m.output_rank) * groups / tp});
     out.push_back({d(m.output_rank) * groups / tp, h});

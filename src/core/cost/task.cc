@@ -8,7 +8,8 @@ namespace tessera {
 namespace {
 
 constexpr std::array<std::string_view, kPasses> kPassNames{"F", "B", "W"};
-constexpr std::array<std::string_view, kTaskKinds> kKindNames{"EMBED", "ATTN", "DISP", "SHARED", "MLP", "COMB", "HEAD"};
+constexpr std::array<std::string_view, kTaskKinds> kKindNames{"EMBED", "ATTN", "DISP", "SHARED",
+                                                              "MLP",   "COMB", "HEAD"};
 
 }  // namespace
 
