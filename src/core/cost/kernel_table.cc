@@ -24,6 +24,7 @@ struct Queried {
   std::string_view op;
   std::string_view dtype;  ///< empty = any
 };
+// Fabric kernels come last.
 enum Kernel : std::size_t {
   kGemmBf16,
   kGemmFp8,
@@ -62,12 +63,6 @@ constexpr std::array<Queried, kKernels> kQueried{{
     {"nccl_all_reduce", ""},
 }};
 
-// H100 and H200 are the same GH100 chip at the same clocks with another memory (NVIDIA H100 and H200
-// datasheets: 132 SMs, 989 TFLOP/s dense bf16 both). Where one lacks a table the other's stands for it.
-struct Relative {
-  std::string_view device, stands_for_it;
-};
-constexpr std::array<Relative, 2> kRelatives{{{"H100", "H200"}, {"H200", "H100"}}};
 // Added to the error of a relative's time: attention, latent attention and delta rule were measured on both
 // H100 and H200; nine in ten attention shapes agree to 10 %.
 constexpr double kRelativeError = 0.10;
@@ -96,15 +91,12 @@ struct KernelTable::Tables {
     const kt::Surface* surface = find(gpu.name, kernel);
     const bool own = surface != nullptr && exact_dtype;
     double factor = 1;
-    if (surface == nullptr && !gpu.tables_of.empty()) {
-      surface = find(gpu.tables_of, kernel);
-      factor = gpu.tables_of == gpu.name ? 1 : gpu.table_time_factor;
-    }
-    for (std::size_t i = 0; i < kRelatives.size() && surface == nullptr; ++i) {
-      const auto& [device, relative] = kRelatives[i];
-      if (device != gpu.name && device != gpu.tables_of) continue;
-      surface = find(relative, kernel);
-      factor = device == gpu.name ? 1 : gpu.table_time_factor;
+    const bool fabric = kernel >= kDispatch;
+    for (const TableRelative& relative : gpu.relatives) {
+      if (surface != nullptr) break;
+      if (fabric && !relative.fabric) continue;
+      surface = find(relative.device, kernel);
+      factor = relative.time_factor;
     }
     if (surface == nullptr) return std::nullopt;
     for (const double value : shape)

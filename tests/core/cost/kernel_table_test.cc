@@ -13,11 +13,10 @@ namespace {
 
 using testing::HasSubstr;
 
-Gpu gpu(std::string name, std::string tables_of = "", double factor = 1) {
+Gpu gpu(std::string name, std::vector<TableRelative> relatives = {}) {
   Gpu out;
   out.name = std::move(name);
-  out.tables_of = std::move(tables_of);
-  out.table_time_factor = factor;
+  out.relatives = std::move(relatives);
   return out;
 }
 
@@ -85,24 +84,28 @@ TEST(KernelTable, StaysBetweenNeighboursOfASmoothSeries) {
 
 TEST(KernelTable, ScalesARelativesTable) {
   const auto own = table().attention(gpu("H100"), 32, 4, 128, 4096, 1);
-  const auto same = table().attention(gpu("H800", "H100"), 32, 4, 128, 4096, 1);
-  const auto slower = table().attention(gpu("X", "H100", 1.25), 32, 4, 128, 4096, 1);
+  const auto same = table().attention(gpu("H800", {{"H100"}}), 32, 4, 128, 4096, 1);
+  const auto slower = table().attention(gpu("X", {{"H100", 1.25}}), 32, 4, 128, 4096, 1);
   ASSERT_TRUE(own && same && slower);
   EXPECT_EQ(same->time, own->time);
   EXPECT_TRUE(only(*same, Provenance::scaled_table));
   EXPECT_GT(same->error, own->error);
   EXPECT_DOUBLE_EQ(slower->time / own->time, 1.25);
-  // H100 has no GEMM rows: H200, the same chip, stands for it, also for H100's own relatives.
+  // H100 has no GEMM rows: a second relative is asked when the first has none.
   const auto h200 = table().gemm(gpu("H200"), Dtype::bf16, 4096, 4096, 4096);
-  const auto h100 = table().gemm(gpu("H100"), Dtype::bf16, 4096, 4096, 4096);
-  const auto h800 = table().gemm(gpu("H800", "H100"), Dtype::bf16, 4096, 4096, 4096);
-  ASSERT_TRUE(h200 && h100 && h800);
-  EXPECT_EQ(h100->time, h200->time);
+  const auto h800 = table().gemm(gpu("H800", {{"H100"}, {"H200"}}), Dtype::bf16, 4096, 4096, 4096);
+  ASSERT_TRUE(h200 && h800);
   EXPECT_EQ(h800->time, h200->time);
-  EXPECT_TRUE(only(*h100, Provenance::scaled_table));
+  EXPECT_TRUE(only(*h800, Provenance::scaled_table));
+  EXPECT_FALSE(table().gemm(gpu("H800", {{"H100"}}), Dtype::bf16, 4096, 4096, 4096));
+  // A relative with another fabric lends its compute only.
+  const Gpu compute_only = gpu("H800", {{"H100", 1.0, "", false}});
+  EXPECT_TRUE(table().attention(compute_only, 32, 4, 128, 4096, 1));
+  EXPECT_FALSE(table().expert_dispatch(compute_only, 7168, 8, 256, 4096, 20));
+  EXPECT_FALSE(table().collective(compute_only, KernelTable::Collective::all_reduce, 8, 1e8));
   // Own rows come before a relative's.
-  EXPECT_TRUE(
-      only(*table().expert_dispatch(gpu("GB200", "B200", 0.9), 7168, 8, 256, 4096, 20), Provenance::table));
+  EXPECT_TRUE(only(*table().expert_dispatch(gpu("GB200", {{"B200", 0.9}}), 7168, 8, 256, 4096, 20),
+                   Provenance::table));
 }
 
 TEST(KernelTable, ExtendsBeyondTheEndByTheEfficiencyThere) {
@@ -126,7 +129,7 @@ TEST(KernelTable, ExtendsBeyondTheEndByTheEfficiencyThere) {
 
 TEST(KernelTable, HasNoAnswerWhereNoTableReaches) {
   EXPECT_FALSE(table().gemm(gpu("A100"), Dtype::bf16, 4096, 4096, 4096));
-  EXPECT_FALSE(table().gemm(gpu("MI300X", "H900"), Dtype::bf16, 4096, 4096, 4096));
+  EXPECT_FALSE(table().gemm(gpu("MI300X", {{"H900"}}), Dtype::bf16, 4096, 4096, 4096));
   EXPECT_FALSE(table().gemm(gpu("H200"), Dtype::nvfp4, 4096, 4096, 4096));
   EXPECT_FALSE(table().mamba2(gpu("H100"), 128, 64, 8, 128, 4096, 1)) << "no scan was measured there";
   EXPECT_TRUE(table().mamba2(gpu("B200"), 128, 64, 8, 128, 4096, 1));
