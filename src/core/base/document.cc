@@ -330,6 +330,44 @@ Result<Document> Document::read(const std::string& path) {
 
 Cursor Document::root() const noexcept { return {values_.get(), 0}; }
 
+Result<Document> Document::with(std::string_view path, std::string_view text) const {
+  auto copy = std::make_shared<Cursor::Values>(*values_);
+  auto& values = copy->values;
+  std::uint32_t at_index = 0;
+  for (const std::string_view key : split(path, '.')) {
+    if (key.empty()) return bad_input(fmt::format("\"{}\" is no key", path), "A key is like layout.pp.");
+    if (values[at_index].kind == ValueKind::null) values[at_index].kind = ValueKind::map;
+    if (values[at_index].kind != ValueKind::map)
+      return bad_input(fmt::format("{}: cannot be set, {} is {}", path, values[at_index].key, describe(values[at_index].kind)));
+    std::uint32_t child = values[at_index].first_child;
+    const std::uint32_t end = child + values[at_index].children;
+    while (child < end && values[child].key != key) ++child;
+    if (child == end) {
+      // Children lie side by side, so a map that gains one moves all of them to the end of the array.
+      const auto first = static_cast<std::uint32_t>(values.size());
+      const std::uint32_t old = values[at_index].first_child;
+      for (std::uint32_t i = 0; i < values[at_index].children; ++i) {
+        auto moved = values[old + i];
+        for (std::uint32_t k = 0; k < moved.children; ++k) values[moved.first_child + k].parent = first + i;
+        values.push_back(std::move(moved));
+      }
+      values.emplace_back();
+      values.back().parent = at_index;
+      values.back().key = std::string(key);
+      values[at_index].first_child = first;
+      child = first + values[at_index].children++;
+    }
+    at_index = child;
+  }
+  auto& value = values[at_index];
+  value.children = 0;
+  value.line = 0;
+  value.column = 0;
+  value.text = std::string(text);
+  classify_plain(value.text, value.kind, value.truth, value.integer, value.real);
+  return Document(std::move(copy));
+}
+
 // ------------------------------------------------------------------------------------------- Cursor
 
 ValueKind Cursor::kind() const noexcept { return values_->values[index_].kind; }

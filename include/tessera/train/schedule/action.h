@@ -5,7 +5,9 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "tessera/core/base/ids.h"
@@ -43,5 +45,7 @@ struct ActionList {
 
 /// "3F7", "3B7", "3I7", "3W7", "(3F7;5B2)OVERLAP_F_B".
 [[nodiscard]] std::string text(const Action& action);
+/// The inverse of text(); nullopt for anything else.
+[[nodiscard]] std::optional<Action> parse_action(std::string_view text) noexcept;
 
 }  // namespace tessera::train
