@@ -101,6 +101,15 @@ struct ExecutionPlan {
   [[nodiscard]] const PairPlan* pair(StageId forward, StageId backward) const noexcept;
 };
 
+/// What an overlap action runs: both chunks side by side, in the pair's launch order.
+struct PairRun {
+  TaskGraph graph;
+  std::vector<TaskId> order;
+};
+/// An overlap with an input gradient leaves the weight gradients of the pair's sequence out. Errors: the plan has
+/// no such pair, or those of order_by_names.
+[[nodiscard]] Result<PairRun> pair_run(const ExecutionPlan& plan, const Action& overlap);
+
 /// Consistent in itself: sizes agree, partition covers, actions pass check_schedule, every overlapped pair has a
 /// sequence that passes order_by_names, durations are finite and not negative.
 [[nodiscard]] Status check_plan(const ExecutionPlan& plan);

@@ -24,12 +24,14 @@ enum class PairRule : std::uint8_t {
   fifo,           ///< topological order, first ready first
   align,          ///< backbone first, the ready task that fits the other resource's remaining window best
   defer_literal,  ///< Align, and movable tasks put off and filled back into gaps that hold them whole
-  defer,          ///< the same, where a filled-back task may also overshoot without extending the pair
+  defer,          ///< the same, where a filled-back task may also overshoot without extending the pair; and
+                  ///< nothing is put off when the pair would grow by it, so it is never longer than align
 };
 [[nodiscard]] std::string_view name(PairRule rule) noexcept;
 
 struct PairSchedule {
   std::vector<Seconds> start;   ///< per task
+  std::vector<Seconds> end;     ///< per task; start + duration, later where interference slowed it down
   std::vector<TaskId> order;    ///< all tasks by launch; each resource runs its own in this order
   Seconds makespan;
 };
@@ -52,17 +54,18 @@ struct PairResult {
 };
 [[nodiscard]] PairResult schedule_pair(const TaskGraph& graph, const PairOptions& options);
 
-/// The best of all rules under interference: nominal makespan breaks ties, then the order of PairRule.
+/// The best of all rules' orders under interference: nominal makespan breaks ties, then the order of PairRule.
+/// The schedule returned is the order's nominal one; run_order gives its times under interference.
 [[nodiscard]] PairResult best_pair(const TaskGraph& graph, const Interference& interference);
 
-/// Runs an order as two in-order streams. With interference, compute slows down while a comm task runs (and
+/// Runs an order as two in-order streams (a serial order overlaps here too). With interference, compute slows down while a comm task runs (and
 /// only then): task by task, SM-bound share at compute_bound_rate, the rest at memory_bound_rate.
 /// The order must hold every task once, after its predecessors (see check_pair).
 [[nodiscard]] PairSchedule run_order(const TaskGraph& graph, std::span<const TaskId> order,
                                      const Interference& interference = {});
 
 /// max(comp load, comm load, longest chain).
-[[nodiscard]] Seconds pair_bound(const TaskGraph& graph) noexcept;
+[[nodiscard]] Seconds pair_bound(const TaskGraph& graph);
 
 /// A hand-written sequence of task names, as in a plan file: every task of the graph once, in a legal order.
 [[nodiscard]] Result<std::vector<TaskId>> order_by_names(const TaskGraph& graph, std::span<const std::string> names);

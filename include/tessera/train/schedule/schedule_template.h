@@ -22,13 +22,16 @@ struct TemplateSizes {
   std::int32_t pp = 1;
   std::int32_t vp = 1;
   std::int32_t microbatches = 1;
-  std::int32_t group = 0;  ///< N; 0 = pp. Legal iff pp ≤ N ≤ M and (M mod N = 0 or M mod N ≥ pp)
+  std::int32_t group = 0;  ///< N; 0 = pp. Legal iff pp ≤ N ≤ M and (M mod N = 0 or M mod N ≥ pp); idle when vp = 1
+  bool any_group = false;  ///< take a group that breaks the rule (N ≥ 1): it runs, but idles longer. For comparisons
 };
 
-/// Stage s lives on rank s mod pp. Errors say which rule the sizes break and the nearest legal N.
+/// Stage s lives on rank s mod pp. Errors say which rule the sizes break and the nearest legal N (of two
+/// equally near ones the smaller, which keeps fewer activations). With vp = 1 there are no groups, so any
+/// number of microbatches is legal. Source of orders and rule: Megatron-LM's schedules.
 [[nodiscard]] Result<ActionList> make_schedule(Template schedule, const TemplateSizes& sizes);
 
-/// The group sizes that are legal for these sizes, ascending; may be empty.
+/// The group sizes that are legal for these sizes with vp > 1, ascending; empty iff microbatches < pp.
 [[nodiscard]] std::vector<std::int32_t> legal_groups(std::int32_t pp, std::int32_t microbatches);
 
 }  // namespace tessera::train

@@ -1,0 +1,135 @@
+#include "tessera/train/overlap/task_graph.h"
+
+#include <ranges>
+
+namespace tessera::train {
+namespace {
+
+// Appends a chunk's tasks. The backbone is a chain, so only its end has to be remembered, and the shared
+// expert that runs beside it.
+class ChunkBuilder {
+ public:
+  ChunkBuilder(std::size_t blocks, bool input_gradient, bool weight_gradient)
+      : input_gradient_(input_gradient), weight_gradient_(weight_gradient) {
+    graph_.tasks.reserve(blocks * 7);
+  }
+
+  void forward_block(const ChunkBlock& block) {
+    chain(block, Pass::forward, TaskKind::embedding);
+    chain(block, Pass::forward, TaskKind::attention);
+    const std::int32_t release = chain_end_;
+    chain(block, Pass::forward, TaskKind::dispatch);
+    shared(block, Pass::forward, release);
+    chain(block, Pass::forward, TaskKind::mlp);
+    chain(block, Pass::forward, TaskKind::combine, Join::shared_expert);
+    end_of_block();
+    chain(block, Pass::forward, TaskKind::head);
+  }
+
+  // A weight gradient stands right after its input gradient, where a framework that does not split them has
+  // it.
+  void backward_block(const ChunkBlock& block) {
+    chain(block, Pass::backward, TaskKind::head);
+    weight(block, TaskKind::head, chain_end_);
+    const std::int32_t release = chain_end_;
+    chain(block, Pass::backward, TaskKind::combine);
+    shared(block, Pass::backward, release);
+    weight(block, TaskKind::shared, beside_ >= 0 ? beside_ : chain_end_);
+    chain(block, Pass::backward, TaskKind::mlp);
+    weight(block, TaskKind::mlp, chain_end_);
+    chain(block, Pass::backward, TaskKind::dispatch);
+    chain(block, Pass::backward, TaskKind::attention, Join::shared_expert);
+    weight(block, TaskKind::attention, chain_end_);
+    end_of_block();
+    chain(block, Pass::backward, TaskKind::embedding);
+    weight(block, TaskKind::embedding, chain_end_);
+  }
+
+  TaskGraph take() { return std::move(graph_); }
+
+ private:
+  enum class Join { none, shared_expert };
+
+  void chain(const ChunkBlock& block, Pass pass, TaskKind kind, Join join = Join::none) {
+    if (!input_gradient_ || !block.cost->task(pass, kind).exists) return;
+    Task& task = add(block, pass, kind, chain_end_);
+    for (const std::int32_t leaf : overdue_) task.after.emplace_back(leaf);
+    overdue_.clear();
+    if (join == Join::shared_expert && beside_ >= 0) {
+      task.after.emplace_back(beside_);
+      beside_ = -1;
+    }
+    chain_end_ = last();
+  }
+  void shared(const ChunkBlock& block, Pass pass, std::int32_t release) {
+    if (!input_gradient_ || !block.cost->task(pass, TaskKind::shared).exists) return;
+    add(block, pass, TaskKind::shared, release);
+    beside_ = last();
+  }
+  void weight(const ChunkBlock& block, TaskKind kind, std::int32_t release) {
+    if (!weight_gradient_ || !block.cost->task(Pass::weight, kind).exists) return;
+    add(block, Pass::weight, kind, release).movable = true;
+  }
+  // A shared expert whose block has no task to join it is due before the chain goes on.
+  void end_of_block() {
+    if (beside_ >= 0) overdue_.push_back(beside_);
+    beside_ = -1;
+  }
+
+  Task& add(const ChunkBlock& block, Pass pass, TaskKind kind, std::int32_t release) {
+    const TaskCost& cost = block.cost->task(pass, kind);
+    Task& task = graph_.tasks.emplace_back(Task{.name = {pass, kind, block.layer},
+                                                .resource = resource_of(kind),
+                                                .duration = cost.duration.time,
+                                                .compute_share = cost.compute_share});
+    if (release >= 0) task.after.emplace_back(release);
+    return task;
+  }
+  [[nodiscard]] std::int32_t last() const noexcept {
+    return static_cast<std::int32_t>(graph_.tasks.size()) - 1;
+  }
+
+  bool input_gradient_;  // also: the forward tasks
+  bool weight_gradient_;
+  TaskGraph graph_;
+  std::int32_t chain_end_ = -1;
+  std::int32_t beside_ = -1;  // the block's shared expert, until something joins it
+  std::vector<std::int32_t> overdue_;
+};
+
+}  // namespace
+
+Seconds TaskGraph::load(Resource resource) const noexcept {
+  Seconds sum;
+  for (const Task& task : tasks)
+    if (task.resource == resource) sum += task.duration;
+  return sum;
+}
+
+TaskGraph forward_chunk(std::span<const ChunkBlock> blocks) {
+  ChunkBuilder builder(blocks.size(), true, false);
+  for (const ChunkBlock& block : blocks) builder.forward_block(block);
+  TaskGraph graph = builder.take();
+  graph.forward_tasks = static_cast<std::int32_t>(graph.tasks.size());
+  return graph;
+}
+
+TaskGraph backward_chunk(std::span<const ChunkBlock> blocks, Backward part) {
+  ChunkBuilder builder(blocks.size(), part != Backward::weight_gradient, part != Backward::input_gradient);
+  for (const ChunkBlock& block : blocks | std::views::reverse) builder.backward_block(block);
+  return builder.take();
+}
+
+TaskGraph pair_graph(const TaskGraph& forward, const TaskGraph& backward) {
+  TaskGraph pair;
+  pair.tasks.reserve(forward.tasks.size() + backward.tasks.size());
+  pair.tasks = forward.tasks;
+  pair.forward_tasks = static_cast<std::int32_t>(forward.tasks.size());
+  for (const Task& task : backward.tasks) {
+    Task& copy = pair.tasks.emplace_back(task);
+    for (TaskId& before : copy.after) before = TaskId(before.value() + pair.forward_tasks);
+  }
+  return pair;
+}
+
+}  // namespace tessera::train

@@ -1,0 +1,127 @@
+#include "action_timing.h"
+
+#include <algorithm>
+#include <map>
+#include <tuple>
+
+namespace tessera::train {
+namespace {
+
+// Communication outside every compute interval. Both streams run one task at a time, in order of start.
+Seconds exposed(const std::vector<TaskTiming>& tasks) {
+  std::vector<std::pair<Seconds, Seconds>> streams[2];
+  for (const TaskTiming& task : tasks)
+    streams[task.stream == Resource::comm].emplace_back(task.start, task.end);
+  for (auto& stream : streams) std::ranges::sort(stream);
+  Seconds sum;
+  std::size_t c = 0;
+  for (const auto& [start, end] : streams[1]) {
+    Seconds at = start;
+    while (c < streams[0].size() && streams[0][c].second <= start) ++c;
+    for (std::size_t i = c; i < streams[0].size() && streams[0][i].first < end; ++i) {
+      if (streams[0][i].first > at) sum += streams[0][i].first - at;
+      at = std::max(at, streams[0][i].second);
+    }
+    if (at < end) sum += end - at;
+  }
+  return sum;
+}
+
+ActionTiming summed(std::vector<TaskTiming> tasks, Seconds duration) {
+  ActionTiming timing{.duration = duration, .weights_done = duration};
+  Seconds last_weight;
+  bool weights = false;
+  for (const TaskTiming& task : tasks) {
+    (task.stream == Resource::comm ? timing.comm_busy : timing.comp_busy) += task.end - task.start;
+    if (task.name.pass != Pass::weight) continue;
+    weights = true;
+    last_weight = std::max(last_weight, task.end);
+  }
+  if (weights) timing.weights_done = last_weight;
+  timing.exposed_comm = exposed(tasks);
+  timing.tasks = std::move(tasks);
+  return timing;
+}
+
+ActionTiming serial_timing(const TaskGraph& graph, bool forward) {
+  std::vector<TaskTiming> tasks;
+  tasks.reserve(graph.tasks.size());
+  Seconds now;
+  for (const Task& task : graph.tasks) {
+    tasks.push_back({task.name, task.resource, forward, now, now + task.duration});
+    now += task.duration;
+  }
+  return summed(std::move(tasks), now);
+}
+
+Result<ActionTiming> pair_timing(const ExecutionPlan& plan, const Action& action) {
+  TESSERA_TRY(PairRun run, pair_run(plan, action));
+  run.graph = at_rank_speed(plan, action.stage, std::move(run.graph));
+  const PairSchedule schedule = run_order(run.graph, run.order, plan.interference);
+  std::vector<TaskTiming> tasks;
+  tasks.reserve(run.order.size());
+  for (const TaskId id : run.order) {
+    const Task& task = run.graph.tasks[id.index()];
+    tasks.push_back({task.name, task.resource, id.value() < run.graph.forward_tasks,
+                     schedule.start[id.index()], schedule.end[id.index()]});
+  }
+  return summed(std::move(tasks), schedule.makespan);
+}
+
+Result<ActionTiming> timing_of(const ExecutionPlan& plan, const Action& action) {
+  const auto serial = [&](TaskGraph graph, bool forward) {
+    return serial_timing(at_rank_speed(plan, action.stage, std::move(graph)), forward);
+  };
+  switch (action.kind) {
+    case ActionKind::forward:
+      return serial(plan.forward_graph(action.stage), true);
+    case ActionKind::full_backward:
+      return serial(plan.backward_graph(action.stage), false);
+    case ActionKind::input_gradient:
+      return serial(plan.backward_graph(action.stage, Backward::input_gradient), false);
+    case ActionKind::weight_gradient:
+      return serial(plan.backward_graph(action.stage, Backward::weight_gradient), false);
+    case ActionKind::overlap:
+      break;
+  }
+  return pair_timing(plan, action);
+}
+
+}  // namespace
+
+TaskGraph at_rank_speed(const ExecutionPlan& plan, StageId stage, TaskGraph graph) {
+  if (plan.rank_speed.empty()) return graph;
+  const double speed = plan.rank_speed[plan.actions.rank_of_stage[stage.index()].index()];
+  if (speed == 1.0) return graph;
+  for (Task& task : graph.tasks)
+    if (task.resource == Resource::comp) task.duration /= speed;
+  return graph;
+}
+
+Result<ActionTimings> ActionTimings::build(const ExecutionPlan& plan) {
+  constexpr std::int32_t kUnknown = -1;
+  const std::size_t stages = plan.actions.stages();
+  std::vector<std::int32_t> alone(4 * stages, kUnknown);
+  std::map<std::tuple<StageId, StageId, ActionKind>, std::int32_t> paired;
+  ActionTimings timings;
+  timings.of.resize(plan.actions.ranks.size());
+  for (std::size_t r = 0; r < plan.actions.ranks.size(); ++r) {
+    timings.of[r].reserve(plan.actions.ranks[r].size());
+    for (const Action& action : plan.actions.ranks[r]) {
+      std::int32_t& known =
+          action.kind == ActionKind::overlap
+              ? paired.try_emplace({action.stage, action.backward_stage, action.backward_kind}, kUnknown)
+                    .first->second
+              : alone[4 * action.stage.index() + static_cast<std::size_t>(action.kind)];
+      if (known == kUnknown) {
+        TESSERA_TRY(ActionTiming timing, timing_of(plan, action));
+        known = static_cast<std::int32_t>(timings.distinct.size());
+        timings.distinct.push_back(std::move(timing));
+      }
+      timings.of[r].push_back(known);
+    }
+  }
+  return timings;
+}
+
+}  // namespace tessera::train

@@ -1,0 +1,124 @@
+// No order of the plan's actions is faster: a rank cannot start before its first input can be there, has all
+// its work to do, and after its last action the gradients still have to reach the first stage.
+#include <algorithm>
+#include <limits>
+
+#include "action_parts.h"
+#include "action_timing.h"
+#include "gradient_share.h"
+#include "tessera/train/simulate/simulate.h"
+
+namespace tessera::train {
+namespace {
+
+struct StageWork {
+  Seconds forward;            // the shortest its forward can take, whatever it is overlapped with
+  Seconds backward;           // the same of what must be done before its gradient leaves
+  Seconds weights;            // from the backward's start, the earliest end of its last weight gradient
+  Seconds after_weights;      // what a backward that runs alone still does after its last weight gradient
+  Seconds comp, comm;         // of one microbatch, all passes
+  bool split_weight = false;  // the plan runs W apart from B somewhere: it may come last
+};
+
+// The end of the last weight gradient when only its predecessors hold it back; `none` without any.
+Seconds earliest_weights(const TaskGraph& graph, Seconds none) {
+  std::vector<Seconds> end(graph.tasks.size());
+  Seconds last;
+  bool weights = false;
+  for (std::size_t i = 0; i < graph.tasks.size(); ++i) {
+    for (const TaskId needed : graph.tasks[i].after) end[i] = std::max(end[i], end[needed.index()]);
+    end[i] += graph.tasks[i].duration;
+    if (graph.tasks[i].name.pass != Pass::weight) continue;
+    weights = true;
+    last = std::max(last, end[i]);
+  }
+  return weights ? last : none;
+}
+
+// Of the tasks in sequence, those after the last weight gradient.
+Seconds after_last_weight(const TaskGraph& graph) {
+  Seconds after;
+  bool weights = false;
+  for (const Task& task : graph.tasks) {
+    after += task.duration;
+    if (task.name.pass != Pass::weight) continue;
+    weights = true;
+    after = Seconds();
+  }
+  return weights ? after : Seconds();
+}
+
+StageWork work_of(const ExecutionPlan& plan, StageId stage, bool split_weight) {
+  const TaskGraph forward = at_rank_speed(plan, stage, plan.forward_graph(stage));
+  const TaskGraph full = at_rank_speed(plan, stage, plan.backward_graph(stage));
+  StageWork work{.forward = pair_bound(forward), .split_weight = split_weight};
+  work.after_weights = after_last_weight(full);
+  if (split_weight) {
+    const TaskGraph input = at_rank_speed(plan, stage, plan.backward_graph(stage, Backward::input_gradient));
+    work.backward = work.weights = pair_bound(input);
+  } else {
+    work.backward = pair_bound(full);
+    work.weights = earliest_weights(full, work.backward);
+  }
+  work.comp = forward.load(Resource::comp) + full.load(Resource::comp);
+  work.comm = forward.load(Resource::comm) + full.load(Resource::comm);
+  return work;
+}
+
+Seconds hop(const ExecutionPlan& plan, std::size_t from, std::size_t to) noexcept {
+  return plan.actions.rank_of_stage[from] == plan.actions.rank_of_stage[to]
+             ? Seconds()
+             : plan.transfer_latency + plan.transfer_time;
+}
+
+}  // namespace
+
+Seconds lower_bound(const ExecutionPlan& plan) {
+  const std::size_t stages = plan.actions.stages(), ranks = plan.actions.ranks.size();
+  if (plan.actions.microbatches < 1 || stages == 0) return {};
+
+  std::vector<bool> split(stages, false);
+  for (const auto& actions : plan.actions.ranks)
+    for (const Action& action : actions)
+      if (backward_part(action) == ActionKind::input_gradient) split[backward_stage(action).index()] = true;
+  std::vector<StageWork> work;
+  for (std::size_t s = 0; s < stages; ++s)
+    work.push_back(work_of(plan, StageId(static_cast<std::int64_t>(s)), split[s]));
+
+  const GradientShare share(plan);
+  const RankStep no_step;
+  const auto step_of = [&](std::size_t s) -> const RankStep& {
+    const std::size_t rank = plan.actions.rank_of_stage[s].index();
+    return rank < plan.step.size() ? plan.step[rank] : no_step;
+  };
+  const auto optimizer = [&](std::size_t s) { return step_of(s).optimizer + step_of(s).all_gather; };
+  const auto reduction = [&](std::size_t s) { return step_of(s).reduce_scatter * share.of(s); };
+
+  const auto microbatches = static_cast<double>(plan.actions.microbatches);
+  constexpr Seconds kNever(std::numeric_limits<double>::infinity());
+  std::vector<Seconds> head(ranks, kNever), tail(ranks, kNever), comp(ranks), comm(ranks);
+  Seconds reach;  // earliest start of stage s
+  Seconds back;   // from the end of stage s's backward to the start of stage 0's
+  for (std::size_t s = 0; s < stages; ++s) {
+    const std::size_t rank = plan.actions.rank_of_stage[s].index();
+    if (s > 0) {
+      reach += work[s - 1].forward + hop(plan, s - 1, s);
+      back += hop(plan, s, s - 1) + (s > 1 ? work[s - 1].backward : Seconds());
+    }
+    head[rank] = std::min(head[rank], reach);
+    // A rank's last action is a backward or a weight gradient of one of its stages, and runs alone.
+    Seconds after_last = std::max(reduction(s) - work[s].after_weights, Seconds()) + optimizer(s);
+    if (s > 0 && !work[s].split_weight)
+      after_last = std::max(after_last,
+                            back + std::max(work[0].backward, work[0].weights + reduction(0)) + optimizer(0));
+    tail[rank] = std::min(tail[rank], after_last);
+    comp[rank] += work[s].comp * microbatches;
+    comm[rank] += work[s].comm * microbatches;
+  }
+  Seconds bound;
+  for (std::size_t r = 0; r < ranks; ++r)
+    if (head[r] != kNever) bound = std::max(bound, head[r] + std::max(comp[r], comm[r]) + tail[r]);
+  return bound;
+}
+
+}  // namespace tessera::train
