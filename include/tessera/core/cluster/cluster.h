@@ -20,29 +20,39 @@ enum class Dtype : std::uint8_t { bf16, fp8, mxfp8, nvfp4 };
 /// Bytes per element of a matrix operand: 2, 1, 1, 0.5.
 [[nodiscard]] double operand_bytes(Dtype dtype) noexcept;
 
+/// A device whose measured kernel tables stand in for another's.
+struct TableRelative {
+  std::string device;
+  double time_factor = 1.0;  ///< multiplies its times
+  std::string reason;        ///< why this device and this factor, with source
+  bool fabric = true;        ///< its collectives stand in too; false where the links differ
+};
+
 struct Gpu {
   std::string name;                      ///< "H100"
   std::array<FlopsPerSecond, 4> peak{};  ///< dense, by Dtype; 0 = the device has no such unit
   Bytes memory;                          ///< as sold, GB = 1e9 bytes
   BytesPerSecond memory_bandwidth;
-  int multiprocessors = 0;               ///< SMs or CUs
-  std::string tables_of;                 ///< device whose measured tables stand for this one; "" = none
-  double table_time_factor = 1.0;        ///< multiplies those table times; 1 on the device itself
-  std::string table_reason;              ///< why the factor, with source; "" on the device itself
-  [[nodiscard]] FlopsPerSecond peak_of(Dtype dtype) const noexcept { return peak[static_cast<std::size_t>(dtype)]; }
+  int multiprocessors = 0;  ///< SMs, CUs or cube cores
+  std::vector<TableRelative>
+      relatives;  ///< asked in this order for a kernel the device has no table of its own for
+  [[nodiscard]] FlopsPerSecond peak_of(Dtype dtype) const noexcept {
+    return peak[static_cast<std::size_t>(dtype)];
+  }
 };
 
 /// Bandwidths are per GPU and one direction.
 struct Fabric {
-  int scale_up_size = 8;                ///< GPUs in one NVLink/xGMI domain
+  int scale_up_size = 8;  ///< GPUs in one NVLink/xGMI domain
   BytesPerSecond scale_up_bandwidth;
-  BytesPerSecond scale_out_bandwidth;   ///< NIC
-  double scale_up_efficiency = 0.7;     ///< share of the link a collective reaches
+  BytesPerSecond scale_out_bandwidth;  ///< NIC
+  double scale_up_efficiency = 0.7;    ///< share of the link a collective reaches
   double scale_out_efficiency = 0.8;
-  Seconds scale_up_latency;             ///< of one collective or message
+  Seconds scale_up_latency;  ///< of one collective or message
   Seconds scale_out_latency;
-  int communication_multiprocessors = 0;   ///< SMs an EP kernel takes from compute
+  int communication_multiprocessors = 0;        ///< SMs an EP kernel takes from compute
   BytesPerSecond bandwidth_per_multiprocessor;  ///< what one such SM moves; 0 = not the limit
+  bool has_tables = true;  ///< the GPU's measured collectives apply; false once a link figure is overridden
 };
 
 struct Cluster {
@@ -57,7 +67,9 @@ struct Cluster {
 /// A preset by name ("H100", "GB200"): a Cluster with gpus = 0. An unknown name is an error listing them all.
 [[nodiscard]] Result<Cluster> cluster_preset(std::string_view name);
 [[nodiscard]] std::vector<std::string> cluster_preset_names();
-/// The `cluster:` section of a job: `preset`, `gpus`, and any field to override (see docs/job-file.md).
+/// The `cluster:` section of a job: `preset`, `gpus`, and any field of data/presets/gpus.yaml to override
+/// with a plain number, such as `scale_out_gb: 25` (see docs/job-file.md). `gpus` is required. A GPU whose
+/// speed is overridden is no longer the measured one: it is called "modified H100" and priced by roofline.
 [[nodiscard]] Result<Cluster> read_cluster(Cursor section);
 
 }  // namespace tessera

@@ -42,7 +42,9 @@ struct BlockMemory {
 };
 
 struct BlockCost {
-  std::string name;  ///< "GE", "AD", "embedding", "head", "mtp AE": equal names mean equal costs
+  /// "GE", "AD", "embedding", "head", "mtp AE"; distinct layers of one symbol count on: "AE.2". Equal names mean
+  /// equal costs.
+  std::string name;
   std::array<std::array<TaskCost, kTaskKinds>, kPasses> tasks;
   BlockMemory memory;
 
@@ -99,8 +101,9 @@ struct Interference {
 };
 [[nodiscard]] Interference interference(const CostInput& input) noexcept;
 
-/// The `given:` section of a job's cost: durations by hand per block kind ("GE", "head", …), replacing those
-/// of price_model; provenance `given`. See docs/job-file.md.
+/// The `given:` section of a job's cost: milliseconds by hand per block kind and task, such as
+/// `{GE: {F_ATTN: 1.2}, head: {F_HEAD: 3}}`, replacing those of price_model; provenance `given`. A kind the model
+/// or a task the kind does not have is refused. See docs/job-file.md.
 [[nodiscard]] Status apply_given(Cursor section, ModelCost& cost);
 
 }  // namespace tessera

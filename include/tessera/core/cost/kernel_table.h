@@ -30,7 +30,7 @@ class KernelTable {
   KernelTable& operator=(KernelTable&&) noexcept;
   ~KernelTable();
 
-  // Each answers for `gpu` itself, or through gpu.tables_of times its documented factor (scaled_table), or
+  // Each answers for `gpu` itself, or through the first of gpu.relatives that has one, times its documented factor (scaled_table), or
   // nullopt when no table reaches: then the caller falls back to a roofline.
 
   /// One m×k by k×n product, operands in `dtype`, output bf16.

@@ -1,0 +1,10 @@
+// Bytes a block keeps alive on one rank.
+#pragma once
+
+#include "pricing.h"
+
+namespace tessera::pricing {
+
+[[nodiscard]] BlockMemory block_memory(const Context& context, const Block& block);
+
+}  // namespace tessera::pricing

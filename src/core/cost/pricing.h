@@ -1,0 +1,74 @@
+// What the parts of block pricing share: the sizes on one rank, and work added up task by task.
+#pragma once
+
+#include "tessera/core/cost/block_cost.h"
+
+namespace tessera::pricing {
+
+/// Everything a formula asks about the run. Token counts are per microbatch and rank.
+struct Context {
+  explicit Context(const CostInput& input) noexcept;
+
+  const CostInput& input;
+  const ModelSpec& model;
+  const Cluster& cluster;
+  const Gpu& gpu;
+  const Layout& layout;
+  const SoftwareProfile& software;
+  const CostConstants& constants;
+  const KernelTable* table;
+
+  double tp, cp, ep, etp;
+  double hidden;
+  double tokens;        ///< of a context parallel rank; what a TP-cut product works on
+  double tokens_local;  ///< of one rank where sequence parallelism cuts them
+  Dtype dense_dtype;    ///< NVFP4 recipes keep dense projections at 8 bits (Megatron-Bridge)
+  Dtype expert_dtype;
+};
+
+/// Duration of a task as it is put together.
+struct Work {
+  Estimate time;
+  Seconds compute_bound;  ///< the part of it that SMs bound
+  Bytes communicated;
+  bool exists = false;
+
+  void add(const Estimate& part, double compute_share) noexcept {
+    time += part;
+    compute_bound += part.time * compute_share;
+    exists = true;
+  }
+  void add(const Work& part) noexcept {
+    time += part.time;
+    compute_bound += part.compute_bound;
+    communicated += part.communicated;
+    exists = exists || part.exists;
+  }
+};
+
+/// The work of a sublayer, or of a whole block.
+struct Tasks {
+  std::array<std::array<Work, kTaskKinds>, kPasses> work;
+
+  [[nodiscard]] Work& at(Pass pass, TaskKind kind) noexcept {
+    return work[static_cast<std::size_t>(pass)][static_cast<std::size_t>(kind)];
+  }
+  void add(const Tasks& other) noexcept;
+};
+
+/// Forward, input gradient and weight gradient of something with parameters.
+struct ThreePass {
+  Work forward, input_gradient, weight_gradient;
+  void add(const ThreePass& other) noexcept {
+    forward.add(other.forward);
+    input_gradient.add(other.input_gradient);
+    weight_gradient.add(other.weight_gradient);
+  }
+  void add_to(Tasks& tasks, TaskKind kind) const noexcept {
+    tasks.at(Pass::forward, kind).add(forward);
+    tasks.at(Pass::backward, kind).add(input_gradient);
+    tasks.at(Pass::weight, kind).add(weight_gradient);
+  }
+};
+
+}  // namespace tessera::pricing
