@@ -239,19 +239,19 @@ std::vector<KernelTable::LeaveOneOut> KernelTable::leave_one_out() const {
   constexpr double kTrainingTokens = 512;
 
   // All repeats of a shape are left out together: a repeat left in would give the answer away.
-  std::vector<std::vector<double>> predicted(data.groups.size());
+  std::vector<std::vector<kt::Prediction>> predicted(data.groups.size());
   std::vector<std::vector<bool>> interior(data.groups.size());
   std::vector<kt::Point> others;
   for (std::size_t g = 0; g < data.groups.size(); ++g) {
     const kt::Group& group = data.groups[g];
     const double bytes = kt::element_bytes_of(group.dtype);
-    interior[g] = kt::Surface(*group.op, bytes, group.points).interior();
-    predicted[g].assign(group.points.size(), std::nan(""));
+    interior[g] = kt::interior(group.points);
+    predicted[g].resize(group.points.size());
     if (group.points.size() < 2) continue;
     for (std::size_t p = 0; p < group.points.size(); ++p) {
       others.assign(group.points.begin(), group.points.end());
       others.erase(others.begin() + static_cast<std::ptrdiff_t>(p));
-      predicted[g][p] = kt::Surface(*group.op, bytes, others).predict(group.points[p].shape).seconds;
+      predicted[g][p] = kt::Surface(*group.op, bytes, others).predict(group.points[p].shape);
     }
   }
 
@@ -267,7 +267,8 @@ std::vector<KernelTable::LeaveOneOut> KernelTable::leave_one_out() const {
          .dtype = group.dtype,
          .source = group.source,
          .measured = Seconds(row.seconds),
-         .predicted = Seconds(predicted[row.group][row.point]),
+         .predicted = Seconds(predicted[row.group][row.point].seconds),
+         .bound = predicted[row.group][row.point].relative_error,
          .training = group.op->use == kt::Use::training && kt::tokens_of(*group.op, shape) >= kTrainingTokens,
          .interior = interior[row.group][row.point]});
   }

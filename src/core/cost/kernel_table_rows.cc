@@ -6,6 +6,7 @@
 #include <cmath>
 #include <numeric>
 #include <optional>
+#include <tuple>
 
 #include "tessera/core/base/text.h"
 
@@ -141,7 +142,9 @@ class Reader {
       std::vector<Point>& points = out_.groups[g].points;
       order.resize(points.size());
       std::iota(order.begin(), order.end(), 0U);
-      std::ranges::stable_sort(order, {}, [&](std::uint32_t i) -> const Shape& { return points[i].shape; });
+      std::ranges::sort(order, [&](std::uint32_t i, std::uint32_t j) {
+        return std::tie(points[i].shape, i) < std::tie(points[j].shape, j);
+      });
       place[g].resize(points.size());
       std::vector<Point> merged;
       for (std::size_t first = 0; first < order.size();) {

@@ -25,7 +25,7 @@ struct Point {
 
 struct Prediction {
   double seconds;
-  double relative_error;  ///< from the errors of points left out, see Surface
+  double relative_error;  ///< exceeded by about one left-out point in ten
   double octaves_beyond;  ///< how far outside the measured ranges, summed over the axes; 0 = inside
 };
 
@@ -37,12 +37,9 @@ class Surface {
 
   /// Allocates nothing.
   [[nodiscard]] Prediction predict(const Shape& shape) const noexcept;
-  /// Per point: has neighbours on both sides of an axis, all other axes equal.
-  [[nodiscard]] const std::vector<bool>& interior() const noexcept { return interior_; }
 
  private:
   void fit_trend(std::span<const Point> points);
-  void find_interior();
   void krige(std::span<const Point> points);
   [[nodiscard]] double trend(const Shape& shape) const noexcept;
   [[nodiscard]] const double* position(std::size_t point) const noexcept {
@@ -57,9 +54,10 @@ class Surface {
   std::array<double, kMaxAxes> low_{}, high_{};  ///< log2, of every axis
   std::vector<double> positions_;                ///< points × dimensions, log2
   std::vector<double> weights_;
-  std::vector<bool> interior_;
-  double inside_error_ = 0;
-  double beyond_error_ = 0;
+  std::vector<double> squared_errors_;  ///< per point, of its prediction from the other points
 };
+
+/// Per point: has neighbours on both sides of an axis, all other axes equal.
+[[nodiscard]] std::vector<bool> interior(std::span<const Point> points);
 
 }  // namespace tessera::kernel_table

@@ -239,7 +239,7 @@ Status read_header(Cursor root, ExecutionPlan& plan) {
 
 }  // namespace
 
-Result<ExecutionPlan> read_plan(Cursor root) {
+Result<ExecutionPlan> parse_plan(Cursor root) {
   ExecutionPlan plan;
   TESSERA_CHECK(read_header(root, plan));
   TESSERA_TRY(plan.layout, read_plan_layout(root));
@@ -306,6 +306,11 @@ Result<ExecutionPlan> read_plan(Cursor root) {
   TESSERA_TRY(const double peak, root.required_number("peak_flops", 0, 1e18));
   plan.peak = FlopsPerSecond(peak);
   TESSERA_CHECK(read_predicted(root, plan.predicted));
+  return plan;
+}
+
+Result<ExecutionPlan> read_plan(Cursor root) {
+  TESSERA_TRY(ExecutionPlan plan, parse_plan(root));
   if (auto sound = check_plan(plan); !sound) {
     sound.error().kind = ErrorKind::bad_input;
     sound.error().file = root.file();

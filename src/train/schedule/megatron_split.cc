@@ -1,7 +1,7 @@
 // Megatron's counting options: so many layers on the first rank, so many on the last, the rest divided evenly.
 #include <fmt/format.h>
 
-#include <numeric>
+#include <cstdlib>
 
 #include "tessera/train/schedule/megatron_layout.h"
 
@@ -43,6 +43,14 @@ Result<Partition> megatron_split(const ModelSpec& model, const MegatronSplit& sp
   if (accounts && (split.first_stage_layers || split.last_stage_layers))
     return bad_input("account_for_embedding/loss and first/last layer counts exclude each other", "Keep one of the two.");
   const std::int64_t stages = split.pp * split.vp;
+  if (split.layers_per_virtual_stage) {
+    const std::int64_t held = stages * *split.layers_per_virtual_stage;
+    if (held != layers)
+      return bad_input(fmt::format("pp × vp × layers per virtual stage = {} × {} × {} = {}, model has {} layers: {} {}", split.pp,
+                                   split.vp, *split.layers_per_virtual_stage, held, layers, std::abs(layers - held),
+                                   held < layers ? "would be lost" : "do not exist"),
+                       "Use a partition rule, which places every layer, or a layout string.");
+  }
   std::vector<std::int64_t> count(static_cast<std::size_t>(stages));
   if (accounts) {
     const std::int64_t counted = layers + (split.account_for_embedding ? 1 : 0) + (split.account_for_loss ? 1 : 0);

@@ -11,11 +11,12 @@ namespace tessera {
 
 /// Best first. A plan counts its time by these.
 enum class Provenance : std::uint8_t {
-  measured_pair,   ///< the whole overlapped pair on the user's device
-  measured_task,   ///< the task on the user's device
-  given,           ///< by hand, in the job file
-  table,           ///< interpolated in a shipped table of this device
-  scaled_table,    ///< a table of a close relative, times a documented ratio; or a documented ratio of a table time
+  measured_pair,  ///< the whole overlapped pair on the user's device
+  measured_task,  ///< the task on the user's device
+  given,          ///< by hand, in the job file
+  table,          ///< interpolated in a shipped table of this device
+  scaled_table,   ///< a table of a close relative, times a documented ratio; or a documented ratio of a table
+                  ///< time
   extended_table,  ///< beyond the table's end, by the efficiency achieved there
   roofline,        ///< operations and bytes over peak times a documented efficiency
   constant,        ///< a documented constant (latencies, host time)
@@ -26,12 +27,13 @@ inline constexpr std::size_t kProvenances = 8;
 /// Adds up: the time, the absolute error (bounds add), and the time by provenance.
 struct Estimate {
   Seconds time;
-  Seconds error;                                ///< the truth is expected within time ± error
+  Seconds error;  ///< the truth is expected within time ± error
   std::array<Seconds, kProvenances> by_source{};
 
   Estimate() = default;
   /// `relative_error` 0.12 = ±12 %.
-  Estimate(Seconds t, Provenance source, double relative_error) noexcept : time(t), error(t * relative_error) {
+  Estimate(Seconds t, Provenance source, double relative_error) noexcept
+      : time(t), error(t * relative_error) {
     by_source[static_cast<std::size_t>(source)] = t;
   }
   Estimate& operator+=(const Estimate& other) noexcept;

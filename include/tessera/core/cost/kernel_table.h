@@ -30,38 +30,45 @@ class KernelTable {
   KernelTable& operator=(KernelTable&&) noexcept;
   ~KernelTable();
 
-  // Each answers for `gpu` itself, or through the first of gpu.relatives that has one, times its documented factor (scaled_table), or
-  // nullopt when no table reaches: then the caller falls back to a roofline.
+  // Each answers for `gpu` itself, or through the first of gpu.relatives that has one, times its documented
+  // factor (scaled_table), or nullopt when no table reaches: then the caller falls back to a roofline.
 
   /// One m×k by k×n product, operands in `dtype`, output bf16.
-  [[nodiscard]] std::optional<Estimate> gemm(const Gpu& gpu, Dtype dtype, double m, double n, double k) const noexcept;
+  [[nodiscard]] std::optional<Estimate> gemm(const Gpu& gpu, Dtype dtype, double m, double n,
+                                             double k) const noexcept;
   /// Causal softmax core, forward, `batch` sequences.
-  [[nodiscard]] std::optional<Estimate> attention(const Gpu& gpu, double query_heads, double kv_heads, double head_dim,
-                                                  double sequence, double batch) const noexcept;
+  [[nodiscard]] std::optional<Estimate> attention(const Gpu& gpu, double query_heads, double kv_heads,
+                                                  double head_dim, double sequence,
+                                                  double batch) const noexcept;
   /// Convolution and chunked delta rule, forward.
   [[nodiscard]] std::optional<Estimate> gated_delta_net(const Gpu& gpu, double key_heads, double value_heads,
-                                                        double head_dim, double sequence, double batch) const noexcept;
-  [[nodiscard]] std::optional<Estimate> kimi_delta(const Gpu& gpu, double heads, double head_dim, double sequence,
-                                                   double batch) const noexcept;
+                                                        double head_dim, double sequence,
+                                                        double batch) const noexcept;
+  [[nodiscard]] std::optional<Estimate> kimi_delta(const Gpu& gpu, double heads, double head_dim,
+                                                   double sequence, double batch) const noexcept;
   /// Convolution and chunk scan, forward.
-  [[nodiscard]] std::optional<Estimate> mamba2(const Gpu& gpu, double heads, double head_dim, double groups, double state,
-                                               double sequence, double batch) const noexcept;
+  [[nodiscard]] std::optional<Estimate> mamba2(const Gpu& gpu, double heads, double head_dim, double groups,
+                                               double state, double sequence, double batch) const noexcept;
   /// DeepEP normal dispatch / combine inside one node of `ranks` GPUs, `tokens` per rank.
-  [[nodiscard]] std::optional<Estimate> expert_dispatch(const Gpu& gpu, double hidden, double top_k, double experts,
-                                                        double tokens, double multiprocessors) const noexcept;
-  [[nodiscard]] std::optional<Estimate> expert_combine(const Gpu& gpu, double hidden, double top_k, double experts,
-                                                       double tokens, double multiprocessors) const noexcept;
+  [[nodiscard]] std::optional<Estimate> expert_dispatch(const Gpu& gpu, double hidden, double top_k,
+                                                        double experts, double tokens,
+                                                        double multiprocessors) const noexcept;
+  [[nodiscard]] std::optional<Estimate> expert_combine(const Gpu& gpu, double hidden, double top_k,
+                                                       double experts, double tokens,
+                                                       double multiprocessors) const noexcept;
   /// NCCL collectives inside one node; `bytes` as NCCL counts them (the full buffer of one rank).
   enum class Collective : std::uint8_t { all_to_all, all_gather, reduce_scatter, all_reduce };
-  [[nodiscard]] std::optional<Estimate> collective(const Gpu& gpu, Collective kind, double ranks, double bytes) const noexcept;
+  [[nodiscard]] std::optional<Estimate> collective(const Gpu& gpu, Collective kind, double ranks,
+                                                   double bytes) const noexcept;
 
   /// One measured row and what the table says of it when that row is left out.
   struct LeaveOneOut {
     std::string_view op, device, dtype, source;
     Seconds measured;
-    Seconds predicted;       ///< from the other rows
-    bool training = false;   ///< no decode, low-latency or fused-MoE row, ≥ 512 tokens
-    bool interior = false;   ///< has neighbours on both sides of an axis
+    Seconds predicted;      ///< from the other rows
+    double bound = 0;       ///< the relative error bound given with it
+    bool training = false;  ///< no decode, low-latency or fused-MoE row, ≥ 512 tokens
+    bool interior = false;  ///< has neighbours on both sides of an axis
   };
   [[nodiscard]] std::vector<LeaveOneOut> leave_one_out() const;
   [[nodiscard]] std::size_t rows() const noexcept;

@@ -14,8 +14,8 @@ namespace tessera {
 
 /// Parameters of one layer, of an MTP block, or of a whole model.
 struct ParameterCount {
-  std::int64_t embedding = 0;      ///< input embedding
-  std::int64_t head = 0;           ///< output projection; 0 when tied
+  std::int64_t embedding = 0;  ///< input embedding
+  std::int64_t head = 0;       ///< output projection; 0 when tied
   std::int64_t mixer = 0;
   std::int64_t dense = 0;
   std::int64_t shared = 0;         ///< shared experts and their gate
@@ -23,10 +23,14 @@ struct ParameterCount {
   std::int64_t latent = 0;         ///< projections into and out of a latent MoE
   std::int64_t routed = 0;         ///< all routed experts
   std::int64_t routed_active = 0;  ///< the top-k of them
-  std::int64_t norms = 0;
-  std::int64_t projection = 0;     ///< MTP: 2h·h and its own norms
+  std::int64_t norms = 0;       ///< norms of the residual stream, and the mixing weights of hyper-connections
+  std::int64_t projection = 0;  ///< MTP: 2h·h and its own norms
+  /// Norm weights, biases and per-head scalars; they are *part of the fields above*, not added to them.
+  std::int64_t vectors = 0;
 
   [[nodiscard]] std::int64_t total() const noexcept;
+  [[nodiscard]] std::int64_t matrices()
+      const noexcept;  ///< total − vectors: what most published formulas count
   [[nodiscard]] std::int64_t active() const noexcept;  ///< total − routed + routed_active
   ParameterCount& operator+=(const ParameterCount& other) noexcept;
   bool operator==(const ParameterCount&) const = default;
@@ -41,16 +45,17 @@ struct ModelParameters {
 };
 [[nodiscard]] ModelParameters count_parameters(const ModelSpec& model);
 
-/// Forward operations per token of a block at this sequence length, causal attention counted once.
+/// Forward operations per token, averaged over a sequence, of a block at this sequence length, causal
+/// attention counted once.
 struct ForwardFlops {
   Flops mixer_projections;
-  Flops mixer_core;      ///< QKᵀ and PV, the delta rule, the scan; what has no parameters
+  Flops mixer_core;  ///< QKᵀ and PV, the delta rule, the scan; what has no parameters
   Flops dense;
   Flops shared;
   Flops router;
   Flops latent;
-  Flops routed;          ///< top-k experts
-  Flops projection;      ///< MTP's 2h·h
+  Flops routed;      ///< top-k experts
+  Flops projection;  ///< MTP's 2h·h
   Flops head;
   [[nodiscard]] Flops total() const noexcept;
 };

@@ -17,27 +17,34 @@ namespace tessera {
 
 // ------------------------------------------------------------------------------------- token mixers
 
-/// Multi-head, grouped-query or sliding-window softmax attention.
-struct SoftmaxAttention {
-  std::int64_t query_heads = 0;
-  std::int64_t kv_heads = 0;
-  std::int64_t head_dim = 0;          ///< of queries and keys
-  std::int64_t value_dim = 0;         ///< of values, per head; usually head_dim
-  std::int64_t window = 0;            ///< tokens a query sees at most; 0 = all before it
-  bool output_gate = false;           ///< the query projection is twice as wide (Qwen3-Next, Qwen3.5)
-  bool bias = false;                  ///< projections carry biases (gpt-oss)
-  bool query_key_norm = false;        ///< per-head norms of queries and keys
-  bool sinks = false;                 ///< one learned logit per head (gpt-oss)
-  bool shared_value = false;          ///< keys serve as values too (gemma-4 full layers)
-  bool operator==(const SoftmaxAttention&) const = default;
-};
-
-/// The lightning indexer of DeepSeek sparse attention: scores the context and keeps the best `top_k`.
+/// The lightning indexer of DeepSeek sparse attention: scores the context and keeps the best `top_k` tokens.
 struct SparseIndexer {
   std::int64_t heads = 0;
   std::int64_t head_dim = 0;
   std::int64_t top_k = 0;
+  bool shared = false;  ///< reuses the choice of an earlier layer: no weights and no scoring (GLM-5.2)
   bool operator==(const SparseIndexer&) const = default;
+};
+
+/// Multi-head, grouped-query or sliding-window softmax attention.
+struct SoftmaxAttention {
+  std::int64_t query_heads = 0;
+  std::int64_t kv_heads = 0;
+  std::int64_t head_dim = 0;   ///< of queries and keys
+  std::int64_t value_dim = 0;  ///< of values, per head; usually head_dim
+  std::int64_t window = 0;     ///< tokens a query sees at most; 0 = all before it
+  std::int64_t chunk = 0;    ///< a query sees only its own block of this many tokens (Llama 4); 0 = no blocks
+  bool output_gate = false;  ///< the query projection is twice as wide (Qwen3-Next, Qwen3.5)
+  bool head_gate = false;    ///< one gate per head, from a hidden × heads projection (Step-3.5)
+  bool bias = false;         ///< query, key and value projections carry biases (GLM-4.5, gpt-oss)
+  bool output_bias = false;  ///< so does the output projection (gpt-oss)
+  bool query_key_norm = false;  ///< norms of queries and keys, one weight vector for all heads
+  bool query_key_norm_wide =
+      false;                  ///< with `query_key_norm`: the norm runs over all heads at once (MiniMax-M2)
+  bool sinks = false;         ///< one learned logit per head (gpt-oss)
+  bool shared_value = false;  ///< keys serve as values too (gemma-4 full layers)
+  std::optional<SparseIndexer> indexer;  ///< block-sparse attention (MiniMax-M3)
+  bool operator==(const SoftmaxAttention&) const = default;
 };
 
 /// Multi-head latent attention (MLA), with the indexer of DSA where present.
@@ -48,6 +55,7 @@ struct LatentAttention {
   std::int64_t nope_dim = 0;
   std::int64_t rope_dim = 0;
   std::int64_t value_dim = 0;
+  bool output_gate = false;  ///< a hidden × heads·value_dim gate on the output (Kimi-K3)
   std::optional<SparseIndexer> indexer;
   bool operator==(const LatentAttention&) const = default;
 };
@@ -62,6 +70,7 @@ struct CompressedAttention {
   std::int64_t output_groups = 0;
   std::int64_t window = 0;
   std::int64_t ratio = 0;  ///< tokens per compressed entry; 0 = sliding window only
+  /// Present: entries overlap and the indexer keeps the best `top_k` of them; absent: all entries are seen.
   std::optional<SparseIndexer> indexer;
   bool operator==(const CompressedAttention&) const = default;
 };
@@ -79,6 +88,7 @@ struct KimiDelta {
   std::int64_t heads = 0;
   std::int64_t head_dim = 0;
   std::int64_t convolution = 0;
+  bool full_rank_gate = false;  ///< output gate of hidden × heads·head_dim; else low rank, rank = head_dim
   bool operator==(const KimiDelta&) const = default;
 };
 
@@ -113,8 +123,8 @@ struct ShortConvolution {
   bool operator==(const ShortConvolution&) const = default;
 };
 
-using Mixer = std::variant<std::monostate, SoftmaxAttention, LatentAttention, CompressedAttention, GatedDeltaNet,
-                           KimiDelta, Mamba1, Mamba2, LightningAttention, ShortConvolution>;
+using Mixer = std::variant<std::monostate, SoftmaxAttention, LatentAttention, CompressedAttention,
+                           GatedDeltaNet, KimiDelta, Mamba1, Mamba2, LightningAttention, ShortConvolution>;
 
 // -------------------------------------------------------------------------------------- feed-forward
 
@@ -125,17 +135,17 @@ struct DenseFeedForward {
 };
 
 struct MixtureOfExperts {
-  std::int64_t experts = 0;        ///< routed experts of this layer
-  std::int64_t top_k = 0;          ///< routed experts a token visits
+  std::int64_t experts = 0;  ///< routed experts of this layer
+  std::int64_t top_k = 0;    ///< routed experts a token visits
   std::int64_t expert_width = 0;
-  std::int64_t shared_width = 0;   ///< total width of the shared experts; 0 = none
-  std::int64_t latent = 0;         ///< width the routed experts work in; 0 = hidden (no latent projection)
-  bool gated = true;               ///< three matrices per expert; false = two (ReLU²)
-  bool shared_gate = false;        ///< a sigmoid gate of `hidden` weights on the shared expert (Qwen)
-  bool bias = false;               ///< expert and router biases (gpt-oss)
-  bool score_correction = false;   ///< one balancing bias per expert (DeepSeek-V3 and after)
-  std::int64_t groups = 0;         ///< node-limited routing: expert groups; 0 = none
-  std::int64_t top_groups = 0;     ///< groups a token may visit
+  std::int64_t shared_width = 0;  ///< total width of the shared experts; 0 = none
+  std::int64_t latent = 0;        ///< width the routed experts work in; 0 = hidden (no latent projection)
+  bool gated = true;              ///< three matrices per expert; false = two (ReLU²)
+  bool shared_gate = false;       ///< a sigmoid gate of `hidden` weights on the shared expert (Qwen)
+  bool bias = false;              ///< expert and router biases (gpt-oss)
+  bool score_correction = false;  ///< one balancing bias per expert (DeepSeek-V3 and after)
+  std::int64_t groups = 0;        ///< node-limited routing: expert groups; 0 = none
+  std::int64_t top_groups = 0;    ///< groups a token may visit
   bool operator==(const MixtureOfExperts&) const = default;
 };
 
@@ -158,23 +168,28 @@ struct Block {
 };
 
 struct ModelSpec {
-  std::string name;                ///< from the file name, or `name:` in native YAML
-  std::string family;              ///< the config's model_type
+  std::string name;    ///< from the file name, or `name:` in native YAML
+  std::string family;  ///< the config's model_type
   std::int64_t hidden = 0;
   std::int64_t vocabulary = 0;
   bool tied_embeddings = false;
   std::int64_t residual_streams = 1;  ///< hyper-connections widen the residual stream (DeepSeek-V4: hc_mult)
   std::int64_t norm_parameters_per_hidden = 1;  ///< 1 = RMSNorm weight; 2 = weight and bias
-  std::vector<Layer> layer_types;  ///< distinct layers, in order of first appearance
-  std::vector<Block> blocks;       ///< embedding, layers, MTP blocks, head
+  std::int64_t norms_per_sublayer = 1;          ///< 1 = before it; 2 = before and after it (Gemma)
+  std::vector<Layer> layer_types;               ///< distinct layers, in order of first appearance
+  std::vector<Block> blocks;                    ///< embedding, layers, MTP blocks, head
   std::vector<std::string> notes;  ///< what the importer decided that a reader should know, one sentence each
 
   [[nodiscard]] std::int64_t layers() const noexcept;  ///< without MTP
   [[nodiscard]] std::int64_t mtp_blocks() const noexcept;
-  [[nodiscard]] const Layer& layer_of(const Block& block) const { return layer_types[static_cast<std::size_t>(block.type)]; }
+  [[nodiscard]] const Layer& layer_of(const Block& block) const {
+    return layer_types[static_cast<std::size_t>(block.type)];
+  }
 };
 
-/// "A", "W", "G", "K", "L", "M1", "M2", "C" and "" for no mixer; then "D", "E" or both, as in "GE".
+/// "A" (any softmax attention without a sliding window), "W" (with one), "G", "K", "L", "M1", "M2", "C"
+/// (short convolution) and "" for no mixer; then "E" for a MoE, also one beside a dense part, or "D": as in
+/// "GE".
 [[nodiscard]] std::string symbol(const Layer& layer);
 /// In words: "Gated DeltaNet + MoE", "softmax + dense".
 [[nodiscard]] std::string describe(const Layer& layer);

@@ -24,7 +24,9 @@
 namespace tessera::train {
 
 [[nodiscard]] std::string write_plan(const ExecutionPlan& plan);
-/// Reads and then holds the plan to check_plan.
+/// Reads the file's shape and ranges only; what it says may still fail check_plan.
+[[nodiscard]] Result<ExecutionPlan> parse_plan(Cursor root);
+/// Reads and then holds the plan to check_plan, whose failure is then bad input of this file.
 [[nodiscard]] Result<ExecutionPlan> read_plan(Cursor root);
 [[nodiscard]] Result<ExecutionPlan> read_plan_file(const std::string& path);
 

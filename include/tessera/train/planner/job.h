@@ -5,7 +5,7 @@
 //   layout:   {pp: 8, vp: 2, ep: 16, microbatches: 64, sequence: 4096}
 //   schedule: {template: interleaved-overlap}         also group, partition, megatron_layout, pairs
 //   software: {cuda_graphs: none}
-//   cost:     {constants: {...}, given: {...}, stages: [...]}
+//   cost:     {tables: true, constants: {...}, given: {...}, stages: [...], transfer_latency: 1e-5}
 //
 // docs/job-file.md lists every key. An unknown key is refused.
 #pragma once
@@ -26,7 +26,18 @@
 
 namespace tessera::train {
 
-enum class PartitionRule : std::uint8_t { serial_balanced, even, megatron_layout, explicit_layers };
+enum class PartitionRule : std::uint8_t {
+  serial_balanced,  ///< "serial-balanced": the default
+  even,             ///< "even"
+  given,            ///< layers per stage, a Megatron layout string, or Megatron's counting options
+};
+
+/// Durations of a whole stage by hand, instead of those of its layers. Seconds per microbatch.
+struct StageDurations {
+  double forward = 0;
+  double backward = 0;   ///< input gradient
+  double weight = 0;     ///< weight gradient
+};
 
 struct HandWrittenPair {
   std::int32_t forward = 0, backward = 0;  ///< stages
@@ -46,7 +57,10 @@ struct Job {
   std::vector<HandWrittenPair> pairs;
   SoftwareProfile software;
   CostConstants constants;
-  std::optional<Document> document;           ///< kept so that `cost.given` can be applied after pricing
+  bool tables = true;                           ///< false: price by roofline alone
+  std::vector<StageDurations> stage_durations;  ///< empty, or one per stage
+  std::optional<Seconds> transfer_latency;      ///< by hand, instead of the fabric's
+  std::optional<Document> document;             ///< kept so that `cost.given` can be applied after pricing
 };
 
 /// Values given on the command line, each over the file's: "layout.pp" = "4".

@@ -30,19 +30,37 @@ struct PlanFigures {
   std::int32_t peak_rank = 0;
 };
 
-struct PlanReport {
-  ExecutionPlan plan;
-  SimulateResult simulated;         ///< with slices
-  PlanFigures figures;
-  ExecutionPlan baseline;           ///< same layout, even split, same template without overlap
-  PlanFigures baseline_figures;
-  std::array<double, kProvenances> time_by_source{};  ///< shares of the priced time
-  std::int64_t values = 0;          ///< priced task durations the plan uses
-  std::array<std::int64_t, kProvenances> values_by_source{};  ///< by their main source
-  std::vector<std::string> notes;   ///< in words: what was decided and why
+/// Where the priced time of a plan came from.
+struct CostSources {
+  std::array<double, kProvenances> share{};           ///< of the priced time of one microbatch
+  std::array<std::int64_t, kProvenances> values{};    ///< priced durations, by their main source
+  std::int64_t total = 0;                             ///< priced durations
+  double error = 0;                                   ///< bound on the relative error of the sum
 };
 
-[[nodiscard]] Result<PlanReport> make_plan(const Job& job);
+struct PlanReport {
+  ModelSpec model;
+  ExecutionPlan plan;
+  SimulateResult simulated;               ///< with slices
+  PlanFigures figures;                    ///< of the plan
+  PlanFigures baseline;                   ///< same layout and partition, the template without overlap
+  PlanFigures even;                       ///< the same without overlap, even layers per stage
+  CostSources sources;
+  bool usable = true;                     ///< the fullest rank stays within kUsableMemory of the device
+  std::vector<std::string> notes;         ///< in words: what was decided and why
+};
+
+/// Above this share of device memory the allocator retries and time explodes, so a plan is not usable.
+inline constexpr double kUsableMemory = 0.97;
+
+struct PlanOptions {
+  bool slices = true;      ///< keep the simulated slices for a trace
+  bool baselines = true;   ///< simulate the two rivals too
+};
+
+/// Errors are those of the job (a template that the sizes do not fit, a hand-written pair that is no order).
+/// A plan beyond the memory is a result, with usable = false. Pure: the same job gives the same plan.
+[[nodiscard]] Result<PlanReport> make_plan(const Job& job, const PlanOptions& options = {});
 [[nodiscard]] PlanFigures figures(std::string name, const ExecutionPlan& plan, const SimulateResult& simulated);
 
 }  // namespace tessera::train

@@ -50,6 +50,7 @@ struct MegatronSplit {
   std::int64_t vp = 1;
   std::optional<std::int64_t> first_stage_layers;   ///< --decoder-first-pipeline-num-layers, of the first rank
   std::optional<std::int64_t> last_stage_layers;    ///< --decoder-last-pipeline-num-layers, of the last rank
+  std::optional<std::int64_t> layers_per_virtual_stage;  ///< --num-layers-per-virtual-pipeline-stage; vp follows from it
   bool account_for_embedding = false;
   bool account_for_loss = false;
 };

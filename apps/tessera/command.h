@@ -1,0 +1,55 @@
+// The commands of `tessera`: each declares its arguments and says what to run. No logic lives here.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "tessera/core/base/document.h"
+#include "tessera/core/base/result.h"
+#include "tessera/train/planner/job.h"
+
+namespace tessera::apps {
+
+/// What a command returns when it did not fail: 0, or 1 for "no" (infeasible, a check failed).
+using Outcome = Result<int>;
+
+/// Options every command has.
+struct Common {
+  bool json = false;
+  std::string error_format = "text";
+};
+
+void add_import(CLI::App& app, Common& common, Outcome& outcome);
+void add_plan(CLI::App& app, Common& common, Outcome& outcome);
+void add_simulate(CLI::App& app, Common& common, Outcome& outcome);
+void add_check(CLI::App& app, Common& common, Outcome& outcome);
+void add_export(CLI::App& app, Common& common, Outcome& outcome);
+
+/// Flags that stand over a job file: --set KEY=VALUE and the usual sizes by name.
+class JobFlags {
+ public:
+  void declare(CLI::App& command);
+  [[nodiscard]] Result<std::vector<train::JobOverride>> overrides() const;
+
+ private:
+  struct Named {
+    std::string key;
+    std::string value;
+  };
+  std::vector<std::unique_ptr<Named>> named_;
+  std::vector<std::string> set_;
+};
+
+/// A parsed input file: a plan (it has the key tessera_plan) or a job.
+struct Input {
+  Document document;
+  bool is_plan = false;
+};
+[[nodiscard]] Result<Input> read_input(const std::string& path);
+
+void print(const std::string& text);
+[[nodiscard]] bool color_terminal();
+
+}  // namespace tessera::apps

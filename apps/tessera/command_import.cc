@@ -1,0 +1,23 @@
+#include "command.h"
+#include "tessera/core/model/import.h"
+#include "tessera/train/explain/explain.h"
+
+namespace tessera::apps {
+
+void add_import(CLI::App& app, Common& common, Outcome& outcome) {
+  CLI::App* command = app.add_subcommand("import", "Read a model and count its layers and parameters.");
+  command->footer("Example: tessera import data/models/Qwen3-Next-80B-A3B.json");
+  auto path = std::make_shared<std::string>();
+  command->add_option("FILE", *path, "a Hugging Face config.json, or native YAML")->required();
+  command->add_flag("--json", common.json, "print JSON");
+  command->callback([path, &common, &outcome] {
+    auto model = import_model_file(*path);
+    if (!model) {
+      outcome = std::unexpected(model.error());
+      return;
+    }
+    print(common.json ? train::model_json(*model) : train::model_text(*model, {.color = color_terminal()}));
+  });
+}
+
+}  // namespace tessera::apps

@@ -1,0 +1,56 @@
+#include <fmt/format.h>
+
+#include "command.h"
+#include "tessera/core/base/text.h"
+#include "tessera/train/execution_plan/plan_file.h"
+#include "tessera/train/explain/explain.h"
+#include "tessera/train/planner/plan.h"
+#include "tessera/train/simulate/simulation_trace.h"
+
+namespace tessera::apps {
+
+namespace {
+
+struct PlanArguments {
+  std::string job;
+  std::string output = "plan.yaml";
+  std::string trace = "plan.trace.json";
+  bool no_trace = false;
+  JobFlags flags;
+};
+
+Outcome run(const PlanArguments& arguments, const Common& common) {
+  TESSERA_TRY(const auto overrides, arguments.flags.overrides());
+  TESSERA_TRY(const train::Job job, train::read_job_file(arguments.job, overrides));
+  TESSERA_TRY(const train::PlanReport report, train::make_plan(job, {.slices = !arguments.no_trace}));
+  if (report.usable) {
+    TESSERA_CHECK(write_file(arguments.output, train::write_plan(report.plan)));
+    if (!arguments.no_trace) TESSERA_CHECK(write_file(arguments.trace, train::chrome_trace(report.plan, report.simulated)));
+  }
+  print(common.json ? train::plan_json(report, job) : train::plan_text(report, job, {.color = color_terminal()}));
+  if (!report.usable) {
+    if (!common.json) print("\nwrote nothing: the plan does not fit\n");
+    return 1;
+  }
+  if (!common.json)
+    print(fmt::format("\nwrote {}{}   next: tessera simulate {} · tessera export {} --to megatron\n", arguments.output,
+                      arguments.no_trace ? "" : ", " + arguments.trace, arguments.output, arguments.output));
+  return 0;
+}
+
+}  // namespace
+
+void add_plan(CLI::App& app, Common& common, Outcome& outcome) {
+  CLI::App* command = app.add_subcommand("plan", "Plan a training job: partition, interleaving, predicted time and memory.");
+  command->footer("Example: tessera plan examples/qwen3-next-80b.yaml --microbatches 128");
+  auto arguments = std::make_shared<PlanArguments>();
+  command->add_option("JOB", arguments->job, "job file (docs/job-file.md)")->required();
+  command->add_option("-o,--output", arguments->output, "plan file to write")->capture_default_str();
+  command->add_option("--trace", arguments->trace, "Chrome trace to write, for ui.perfetto.dev")->capture_default_str();
+  command->add_flag("--no-trace", arguments->no_trace, "write no trace");
+  command->add_flag("--json", common.json, "print JSON");
+  arguments->flags.declare(*command);
+  command->callback([arguments, &common, &outcome] { outcome = run(*arguments, common); });
+}
+
+}  // namespace tessera::apps

@@ -1,0 +1,32 @@
+// Plans and simulations in words, tables and JSON: what the command line prints.
+//
+// Every function returns text; units stand on every number. JSON is strict and its keys are stable.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "tessera/core/model/model_spec.h"
+#include "tessera/train/execution_plan/execution_plan.h"
+#include "tessera/train/planner/plan.h"
+#include "tessera/train/simulate/simulate.h"
+
+namespace tessera::train {
+
+struct TextStyle {
+  bool color = false;  ///< ANSI colours, for terminals
+};
+
+/// `tessera import`: layers by kind, parameters, what the importer decided.
+[[nodiscard]] std::string model_text(const ModelSpec& model, const TextStyle& style = {});
+[[nodiscard]] std::string model_json(const ModelSpec& model);
+
+/// `tessera plan`: the model, the layout, the figures beside the rivals, partition, memory, where the time goes.
+[[nodiscard]] std::string plan_text(const PlanReport& report, const Job& job, const TextStyle& style = {});
+[[nodiscard]] std::string plan_json(const PlanReport& report, const Job& job);
+
+/// `tessera simulate`: the figures of a plan file, per rank.
+[[nodiscard]] std::string simulation_text(const ExecutionPlan& plan, const SimulateResult& result, const TextStyle& style = {});
+[[nodiscard]] std::string simulation_json(const ExecutionPlan& plan, const SimulateResult& result);
+
+}  // namespace tessera::train

@@ -1,0 +1,104 @@
+#include <nlohmann/json.hpp>
+
+#include "tessera/core/model/count.h"
+#include "tessera/train/explain/explain.h"
+
+namespace tessera::train {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json figures_json(const PlanFigures& f) {
+  return {{"iteration_seconds", f.iteration.value()},
+          {"lower_bound_seconds", f.lower_bound.value()},
+          {"tokens_per_second_per_gpu", f.tokens_per_second_per_gpu},
+          {"mfu", f.mfu},
+          {"bubble_warmup_cooldown", f.warmup_bubble},
+          {"bubble_imbalance", f.imbalance_bubble},
+          {"exposed_ep", f.exposed_ep},
+          {"exposed_ep_worst", f.exposed_ep_worst},
+          {"hidden_ep", f.hidden_ep},
+          {"hidden_ep_worst", f.hidden_ep_worst},
+          {"peak_memory_bytes", f.peak_memory.value()},
+          {"peak_rank", f.peak_rank}};
+}
+
+Json ranks_json(const ExecutionPlan& plan, const SimulateResult& result) {
+  Json out = Json::array();
+  for (std::size_t r = 0; r < result.ranks.size(); ++r) {
+    const RankResult& rank = result.ranks[r];
+    const RankMemory& m = plan.memory[r];
+    out.push_back({{"comp_busy_seconds", rank.comp_busy.value()},
+                   {"comm_busy_seconds", rank.comm_busy.value()},
+                   {"exposed_comm_seconds", rank.exposed_comm.value()},
+                   {"warmup_idle_seconds", rank.warmup_idle.value()},
+                   {"cooldown_idle_seconds", rank.cooldown_idle.value()},
+                   {"imbalance_idle_seconds", rank.imbalance_idle.value()},
+                   {"step_end_seconds", rank.step_end.value()},
+                   {"peak_live_chunks", rank.peak_live},
+                   {"memory_bytes",
+                    {{"weights", m.weights.value()},
+                     {"gradients", m.gradients.value()},
+                     {"optimizer", m.optimizer.value()},
+                     {"activations", rank.peak_activation.value()},
+                     {"workspace", m.workspace.value()},
+                     {"p2p", m.transfer.value()},
+                     {"context", m.context.value()},
+                     {"peak", rank.peak_memory.value()}}}});
+  }
+  return out;
+}
+
+Json partition_json(const ExecutionPlan& plan) {
+  Json out = Json::array();
+  for (std::size_t s = 0; s < plan.partition.stages.size(); ++s) {
+    const BlockRange range = plan.partition.stages[s];
+    Json layers = Json::array();
+    for (std::int32_t b = range.begin; b < range.end; ++b) {
+      const PlanBlock& block = plan.blocks[static_cast<std::size_t>(b)];
+      if (block.layer >= 0) layers.push_back(block.layer);
+    }
+    out.push_back({{"stage", s}, {"rank", plan.actions.rank_of_stage[s].value()}, {"layers", layers}});
+  }
+  return out;
+}
+
+}  // namespace
+
+std::string plan_json(const PlanReport& report, const Job& job) {
+  const ModelParameters parameters = count_parameters(report.model);
+  Json shares = Json::object();
+  for (std::size_t s = 0; s < kProvenances; ++s)
+    shares[std::string(name(static_cast<Provenance>(s)))] = {{"share", report.sources.share[s]}, {"values", report.sources.values[s]}};
+  const Json out{{"model",
+                  {{"name", report.model.name},
+                   {"layers", report.model.layers()},
+                   {"parameters", parameters.model.total()},
+                   {"routed_parameters", parameters.model.routed},
+                   {"active_parameters", parameters.model.active()}}},
+                 {"device", job.cluster.gpu.name},
+                 {"gpus", job.cluster.gpus},
+                 {"schedule", report.plan.schedule},
+                 {"usable", report.usable},
+                 {"error", report.plan.predicted.error},
+                 {"plan", figures_json(report.figures)},
+                 {"baseline", figures_json(report.baseline)},
+                 {"even", figures_json(report.even)},
+                 {"partition", partition_json(report.plan)},
+                 {"ranks", ranks_json(report.plan, report.simulated)},
+                 {"cost_sources", shares},
+                 {"notes", report.notes}};
+  return out.dump(2) + "\n";
+}
+
+std::string simulation_json(const ExecutionPlan& plan, const SimulateResult& result) {
+  const Json out{{"model", plan.model},
+                 {"device", plan.device},
+                 {"schedule", plan.schedule},
+                 {"plan", figures_json(figures("plan", plan, result))},
+                 {"ranks", ranks_json(plan, result)}};
+  return out.dump(2) + "\n";
+}
+
+}  // namespace tessera::train

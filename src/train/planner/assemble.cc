@@ -1,0 +1,252 @@
+#include "assemble.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include "tessera/core/base/hash.h"
+#include "tessera/core/base/text.h"
+#include "tessera/core/model/count.h"
+
+namespace tessera::train {
+
+namespace {
+
+// A stage's durations by hand, as one block: an attention task for each pass.
+BlockCost hand_given_stage(std::size_t stage, const StageDurations& given) {
+  BlockCost cost;
+  cost.name = fmt::format("stage {}", stage);
+  const std::pair<Pass, double> passes[] = {
+      {Pass::forward, given.forward}, {Pass::backward, given.backward}, {Pass::weight, given.weight}};
+  for (const auto& [pass, seconds] : passes) {
+    TaskCost& task = cost.task(pass, TaskKind::attention);
+    task.exists = true;
+    task.duration = Estimate(Seconds(seconds), Provenance::given, 0.0);
+  }
+  return cost;
+}
+
+// With durations per stage, the first block of a stage carries them and the others cost no time. Bytes stay theirs.
+Status apply_stage_durations(const Job& job, ExecutionPlan& plan) {
+  const std::vector<BlockCost> priced = std::move(plan.costs);
+  plan.costs.clear();
+  for (std::size_t s = 0; s < plan.partition.stages.size(); ++s) {
+    const BlockRange range = plan.partition.stages[s];
+    const StageDurations& given = job.stage_durations[s];
+    if (range.begin == range.end && given.forward + given.backward + given.weight > 0)
+      return std::unexpected(Error{.file = job.file,
+                                   .key = fmt::format("cost.stages[{}]", s),
+                                   .message = fmt::format("stage {} holds no layer and so takes no time", s),
+                                   .hint = "Give it 0, or use a partition that puts a layer there."});
+    for (std::int32_t b = range.begin; b < range.end; ++b) {
+      PlanBlock& block = plan.blocks[static_cast<std::size_t>(b)];
+      const BlockCost& was = priced[static_cast<std::size_t>(block.cost)];
+      BlockCost cost;
+      if (b == range.begin) {
+        cost = hand_given_stage(s, given);
+      } else {
+        cost.name = fmt::format("{} in stage {}", was.name, s);
+      }
+      cost.memory = was.memory;
+      block.cost = static_cast<std::int32_t>(plan.costs.size());
+      plan.costs.push_back(std::move(cost));
+    }
+  }
+  return {};
+}
+
+std::string cost_fingerprint(const ExecutionPlan& plan) {
+  std::string bytes;
+  for (const BlockCost& cost : plan.costs)
+    for (const auto& pass : cost.tasks)
+      for (const TaskCost& task : pass) bytes += exact(task.duration.time.value()) + ";";
+  return fingerprint(bytes);
+}
+
+std::string model_fingerprint(const ModelSpec& model) {
+  return fingerprint(fmt::format("{};{};{};{};{};{}", model.family, model.hidden, model.vocabulary, layer_pattern(model),
+                                 count_parameters(model).model.total(), model.mtp_blocks()));
+}
+
+std::string cluster_fingerprint(const Cluster& c) {
+  std::string bytes = fmt::format("{};{};{};{};{};{};{}", c.name, c.gpu.name, c.gpus, c.fabric.scale_up_size,
+                                  c.fabric.scale_up_bandwidth.value(), c.fabric.scale_out_bandwidth.value(),
+                                  c.gpu.memory_bandwidth.value());
+  for (const FlopsPerSecond peak : c.gpu.peak) bytes += fmt::format(";{}", peak.value());
+  for (const double speed : c.rank_speed) bytes += fmt::format(";{}", speed);
+  return fingerprint(bytes);
+}
+
+// Data-parallel copies do the same thing, so `dp` stays out.
+std::string layout_fingerprint(const Job& job, std::string_view schedule) {
+  const Layout& l = job.layout;
+  return fingerprint(fmt::format("{};{};{};{};{};{};{};{};{};{};{}", l.tp, l.pp, l.vp, l.ep, l.etp, l.cp, l.microbatches,
+                                 l.microbatch_size, l.sequence, name(l.dtype), schedule));
+}
+
+void add_rank_costs(const Job& job, const PricedJob& priced, ExecutionPlan& plan) {
+  const auto ranks = static_cast<std::size_t>(job.layout.pp);
+  plan.step.resize(ranks);
+  plan.memory.resize(ranks);
+  std::vector<std::int64_t> dense(ranks, 0);
+  std::vector<std::int64_t> experts(ranks, 0);
+  for (std::size_t s = 0; s < plan.partition.stages.size(); ++s) {
+    const std::size_t rank = plan.actions.rank_of_stage[s].index();
+    RankMemory& memory = plan.memory[rank];
+    const BlockRange range = plan.partition.stages[s];
+    for (std::int32_t b = range.begin; b < range.end; ++b) {
+      const BlockMemory& block = plan.costs[static_cast<std::size_t>(plan.blocks[static_cast<std::size_t>(b)].cost)].memory;
+      dense[rank] += block.dense_parameters;
+      experts[rank] += block.expert_parameters;
+      memory.weights += block.weights;
+      memory.gradients += block.gradients;
+      memory.optimizer += block.optimizer;
+      // Blocks run one after another, so the largest workspace is the rank's.
+      memory.workspace = std::max(memory.workspace, block.workspace);
+    }
+  }
+  for (std::size_t r = 0; r < ranks; ++r) {
+    const StepCost step = price_step(priced.input, dense[r], experts[r]);
+    // What of the reduction hides is for the simulator to see; the share that never does is the software's.
+    plan.step[r] = {step.reduce_scatter.time, step.all_gather.time, step.optimizer.time};
+    // One send and one receive buffer in each direction.
+    plan.memory[r].transfer = job.layout.pp > 1 ? priced.transfer.bytes * 4.0 : Bytes(0);
+    plan.memory[r].context = job.constants.context;
+  }
+}
+
+}  // namespace
+
+Result<PricedJob> price_job(const Job& job) {
+  PricedJob out;
+  out.input = CostInput{.model = &job.model,
+                        .cluster = &job.cluster,
+                        .layout = &job.layout,
+                        .software = job.software,
+                        .constants = job.constants,
+                        .table = job.tables ? &KernelTable::builtin() : nullptr};
+  TESSERA_TRY(out.cost, price_model(out.input));
+  if (job.document) {
+    const auto cost = job.document->root().present("cost");
+    const auto given = cost ? cost->present("given") : std::nullopt;
+    if (given) TESSERA_CHECK(apply_given(*given, out.cost));
+  }
+  out.interference = interference(out.input);
+  out.transfer = price_transfer(out.input);
+  if (job.transfer_latency) {
+    out.transfer.latency = *job.transfer_latency;
+    out.transfer.duration = Estimate(Seconds(0), Provenance::given, 0.0);
+  }
+  return out;
+}
+
+std::vector<Seconds> serial_times(const ModelSpec& model, const ModelCost& cost) {
+  std::vector<Seconds> out;
+  for (std::size_t b = 0; b < model.blocks.size(); ++b) {
+    const BlockCost& block = cost.of(BlockId(static_cast<std::int64_t>(b)));
+    out.push_back(block.serial(Pass::forward) + block.serial(Pass::backward) + block.serial(Pass::weight));
+  }
+  return out;
+}
+
+Result<ExecutionPlan> assemble_plan(const Job& job, const PricedJob& priced, const Partition& partition, Template schedule) {
+  ExecutionPlan plan;
+  plan.model = job.model.name;
+  plan.device = job.cluster.gpu.name;
+  plan.layout = job.layout;
+  plan.schedule = std::string(name(schedule));
+  const TemplateSizes sizes{.pp = static_cast<std::int32_t>(job.layout.pp),
+                            .vp = static_cast<std::int32_t>(job.layout.vp),
+                            .microbatches = static_cast<std::int32_t>(job.layout.microbatches),
+                            .group = job.group};
+  TESSERA_TRY(plan.actions, make_schedule(schedule, sizes));
+  plan.group = job.group != 0 ? job.group : sizes.pp;
+  for (std::size_t b = 0; b < job.model.blocks.size(); ++b)
+    plan.blocks.push_back({job.model.blocks[b].kind, job.model.blocks[b].layer, priced.cost.kind_of_block[b]});
+  plan.costs = priced.cost.kinds;
+  plan.partition = partition;
+  if (!job.stage_durations.empty()) TESSERA_CHECK(apply_stage_durations(job, plan));
+  plan.interference = priced.interference;
+  plan.transfer_latency = priced.transfer.latency;
+  plan.transfer_time = priced.transfer.duration.time;
+  plan.rank_speed = job.cluster.rank_speed;
+  add_rank_costs(job, priced, plan);
+  plan.memory_limit = job.cluster.gpu.memory;
+  plan.flops_per_token = training_flops_per_token(job.model, job.layout.sequence).value();
+  plan.peak = job.cluster.gpu.peak_of(job.layout.dtype);
+  plan.fingerprints = {model_fingerprint(job.model), cluster_fingerprint(job.cluster), layout_fingerprint(job, plan.schedule),
+                       cost_fingerprint(plan)};
+  TESSERA_CHECK(schedule_pairs(job, plan));
+  return plan;
+}
+
+Status schedule_pairs(const Job& job, ExecutionPlan& plan) {
+  std::set<std::pair<std::int32_t, std::int32_t>> wanted;
+  std::vector<std::pair<StageId, StageId>> in_order;
+  for (const auto& rank : plan.actions.ranks)
+    for (const Action& action : rank)
+      if (action.kind == ActionKind::overlap && wanted.emplace(action.stage.value(), action.backward_stage.value()).second)
+        in_order.emplace_back(action.stage, action.backward_stage);
+  for (const auto& [f, b] : in_order) {
+    const TaskGraph graph = pair_graph(plan.forward_graph(f), plan.backward_graph(b));
+    PairPlan pair{.forward = f, .backward = b, .bound = pair_bound(graph)};
+    const auto by_hand = std::ranges::find_if(job.pairs, [&, forward = f.value(), backward = b.value()](const HandWrittenPair& p) {
+      return p.forward == forward && p.backward == backward;
+    });
+    std::vector<TaskId> order;
+    if (by_hand != job.pairs.end()) {
+      auto checked = order_by_names(graph, by_hand->sequence);
+      if (!checked) {
+        Error error = std::move(checked).error();
+        error.file = job.file;
+        error.line = by_hand->line;
+        error.key = "schedule.pairs";
+        return std::unexpected(std::move(error));
+      }
+      order = *std::move(checked);
+    } else {
+      order = best_pair(graph, plan.interference).schedule.order;
+    }
+    pair.sequence = names_of(graph, order);
+    pair.nominal = run_order(graph, order).makespan;
+    pair.makespan = run_order(graph, order, plan.interference).makespan;
+    plan.pairs.push_back(std::move(pair));
+  }
+  // The rivals run another template; the hand-written pairs are for the job's own.
+  if (plan.schedule != name(job.schedule)) return {};
+  for (const HandWrittenPair& p : job.pairs)
+    if (!wanted.contains({p.forward, p.backward}))
+      return std::unexpected(Error{
+          .kind = ErrorKind::bad_input,
+          .file = job.file,
+          .line = p.line,
+          .key = "schedule.pairs",
+          .message = fmt::format("this schedule never overlaps forward {} with backward {}", p.forward, p.backward),
+          .hint = in_order.empty() ? "Its template overlaps nothing; use interleaved-overlap." : "Remove the entry."});
+  return {};
+}
+
+CostSources count_sources(const ExecutionPlan& plan) {
+  CostSources out;
+  Estimate sum;
+  for (const PlanBlock& block : plan.blocks) {
+    for (const auto& pass : plan.costs[static_cast<std::size_t>(block.cost)].tasks) {
+      for (const TaskCost& task : pass) {
+        if (!task.exists) continue;
+        sum += task.duration;
+        ++out.total;
+        const auto& by_source = task.duration.by_source;
+        ++out.values[static_cast<std::size_t>(std::ranges::max_element(by_source) - by_source.begin())];
+      }
+    }
+  }
+  if (sum.time.value() > 0) {
+    for (std::size_t s = 0; s < kProvenances; ++s) out.share[s] = sum.by_source[s] / sum.time;
+    out.error = sum.error / sum.time;
+  }
+  return out;
+}
+
+}  // namespace tessera::train

@@ -1,0 +1,242 @@
+#include "tessera/train/planner/job.h"
+
+#include <fmt/format.h>
+
+#include <filesystem>
+
+#include "tessera/core/base/text.h"
+#include "tessera/core/model/import.h"
+#include "tessera/train/partition/baseline_partition.h"
+#include "tessera/train/schedule/megatron_layout.h"
+
+namespace tessera::train {
+
+namespace {
+
+constexpr std::int64_t kMostLayers = 4096;
+
+// An error from below that knows no file gets the job's line and key.
+std::unexpected<Error> located(Cursor where, Error error) {
+  if (error.file.empty()) {
+    error.file = where.file();
+    error.line = where.line();
+    error.key = where.path();
+  }
+  return std::unexpected(std::move(error));
+}
+
+Result<Partition> layers_per_stage(Cursor list, const ModelSpec& model, std::int64_t stages) {
+  if (static_cast<std::int64_t>(list.size()) != stages)
+    return list.error(fmt::format("{} entries for {} stages (pp × vp)", list.size(), stages));
+  Partition partition;
+  std::int64_t next = 0;
+  std::int64_t layers = 0;
+  for (std::size_t s = 0; s < list.size(); ++s) {
+    TESSERA_TRY(const std::int64_t count, list.item(s).integer(0, kMostLayers));
+    const std::int64_t begin = next;
+    next += count + (s == 0 ? 1 : 0);
+    layers += count;
+    if (s + 1 == list.size()) next += model.mtp_blocks() + 1;
+    partition.stages.push_back({static_cast<std::int32_t>(begin), static_cast<std::int32_t>(next)});
+  }
+  if (layers != model.layers())
+    return list.error(fmt::format("the stages hold {} layers, the model has {}", layers, model.layers()),
+                      layers < model.layers()
+                          ? fmt::format("Layers {} … {} would be lost.", layers, model.layers() - 1)
+                          : fmt::format("Layers {} … {} do not exist.", model.layers(), layers - 1));
+  return partition;
+}
+
+Result<MegatronSplit> read_split(Cursor node, const Layout& layout) {
+  TESSERA_CHECK(node.only_keys({"first_stage_layers", "last_stage_layers", "layers_per_virtual_stage", "account_for_embedding",
+                                "account_for_loss"}));
+  MegatronSplit split{.pp = layout.pp, .vp = layout.vp};
+  if (node.present("first_stage_layers")) {
+    TESSERA_TRY(split.first_stage_layers, node.required_integer("first_stage_layers", 0, kMostLayers));
+  }
+  if (node.present("last_stage_layers")) {
+    TESSERA_TRY(split.last_stage_layers, node.required_integer("last_stage_layers", 0, kMostLayers));
+  }
+  if (node.present("layers_per_virtual_stage")) {
+    TESSERA_TRY(split.layers_per_virtual_stage, node.required_integer("layers_per_virtual_stage", 1, kMostLayers));
+  }
+  TESSERA_TRY(split.account_for_embedding, node.boolean_or("account_for_embedding", false));
+  TESSERA_TRY(split.account_for_loss, node.boolean_or("account_for_loss", false));
+  return split;
+}
+
+Result<MegatronTarget> read_target(Cursor schedule) {
+  TESSERA_TRY(const std::string target, schedule.string_or("megatron_target", "released"));
+  if (target == "released") return MegatronTarget{};
+  if (target == "development") return MegatronTarget{.split_mtp = true, .several_losses = true};
+  return schedule.find("megatron_target")->error(fmt::format("unknown target {}", target), "Known are released and development.");
+}
+
+Status read_partition(Cursor schedule, Job& job) {
+  const auto rule = schedule.present("partition");
+  const auto layout_string = schedule.present("megatron_layout");
+  const auto split = schedule.present("megatron_split");
+  if ((rule ? 1 : 0) + (layout_string ? 1 : 0) + (split ? 1 : 0) > 1)
+    return (layout_string ? *layout_string : *split)
+        .error("partition, megatron_layout and megatron_split exclude each other", "Keep one of them.");
+  TESSERA_TRY(const MegatronTarget target, read_target(schedule));
+  Result<Partition> given = bad_input("");
+  if (layout_string) {
+    TESSERA_TRY(const std::string text, layout_string->string());
+    given = read_megatron_layout(
+        text, job.model,
+        {.pp = job.layout.pp, .declared_vp = job.layout.vp, .layers = job.model.layers(), .mtp = job.model.mtp_blocks()}, target);
+    if (!given) return located(*layout_string, given.error());
+  } else if (split) {
+    TESSERA_TRY(const MegatronSplit options, read_split(*split, job.layout));
+    given = megatron_split(job.model, options);
+    if (!given) return located(*split, given.error());
+  } else if (rule && rule->is_list()) {
+    given = layers_per_stage(*rule, job.model, job.layout.stages());
+    if (!given) return located(*rule, given.error());
+  } else if (rule) {
+    TESSERA_TRY(const std::string name, rule->string());
+    if (name == "even") {
+      job.partition_rule = PartitionRule::even;
+    } else if (name != "serial-balanced") {
+      return rule->error(fmt::format("unknown partition rule {}", name),
+                         "Known are serial-balanced and even; or give a list of layers per stage.");
+    }
+    return {};
+  } else {
+    return {};
+  }
+  job.partition_rule = PartitionRule::given;
+  job.partition = *std::move(given);
+  return {};
+}
+
+Status read_pairs(Cursor schedule, Job& job) {
+  const auto list = schedule.present("pairs");
+  if (!list) return {};
+  if (!list->is_list()) return list->error(fmt::format("expected a list, found {}", describe(list->kind())));
+  for (std::size_t i = 0; i < list->size(); ++i) {
+    const Cursor node = list->item(i);
+    TESSERA_CHECK(node.only_keys({"forward", "backward", "sequence"}));
+    HandWrittenPair pair{.line = node.line()};
+    TESSERA_TRY(const std::int64_t f, node.required_integer("forward", 0, job.layout.stages() - 1));
+    TESSERA_TRY(const std::int64_t b, node.required_integer("backward", 0, job.layout.stages() - 1));
+    pair.forward = static_cast<std::int32_t>(f);
+    pair.backward = static_cast<std::int32_t>(b);
+    TESSERA_TRY(const Cursor sequence, node.required_list("sequence"));
+    for (std::size_t k = 0; k < sequence.size(); ++k) {
+      TESSERA_TRY(std::string task, sequence.item(k).string());
+      pair.sequence.push_back(std::move(task));
+    }
+    job.pairs.push_back(std::move(pair));
+  }
+  return {};
+}
+
+Status read_schedule(Cursor root, Job& job) {
+  const auto schedule = root.present("schedule");
+  if (!schedule) {
+    if (job.layout.pp == 1 && job.layout.vp == 1) job.schedule = Template::one_f_one_b;
+    return {};
+  }
+  TESSERA_CHECK(schedule->only_keys(
+      {"template", "group", "partition", "megatron_layout", "megatron_split", "megatron_target", "pairs"}));
+  if (const auto node = schedule->present("template")) {
+    TESSERA_TRY(const std::string name, node->string());
+    auto found = template_by_name(name);
+    if (!found) return located(*node, found.error());
+    job.schedule = *found;
+  }
+  TESSERA_TRY(const std::int64_t group, schedule->integer_or("group", 0, 1 << 20, 0));
+  job.group = static_cast<std::int32_t>(group);
+  TESSERA_CHECK(read_partition(*schedule, job));
+  return read_pairs(*schedule, job);
+}
+
+Status read_stage_durations(Cursor cost, Job& job) {
+  const auto list = cost.present("stages");
+  if (!list) return {};
+  if (!list->is_list()) return list->error(fmt::format("expected a list, found {}", describe(list->kind())));
+  if (static_cast<std::int64_t>(list->size()) != job.layout.stages())
+    return list->error(fmt::format("{} entries for {} stages (pp × vp)", list->size(), job.layout.stages()));
+  for (std::size_t s = 0; s < list->size(); ++s) {
+    const Cursor node = list->item(s);
+    TESSERA_CHECK(node.only_keys({"forward", "backward", "weight"}));
+    StageDurations stage;
+    TESSERA_TRY(stage.forward, node.required_number("forward", 0, 1e6));
+    TESSERA_TRY(stage.backward, node.required_number("backward", 0, 1e6));
+    TESSERA_TRY(stage.weight, node.number_or("weight", 0, 1e6, 0));
+    job.stage_durations.push_back(stage);
+  }
+  return {};
+}
+
+Status read_cost(Cursor root, Job& job) {
+  const auto cost = root.present("cost");
+  if (!cost) return {};
+  TESSERA_CHECK(cost->only_keys({"tables", "constants", "given", "stages", "transfer_latency"}));
+  TESSERA_TRY(job.tables, cost->boolean_or("tables", true));
+  if (const auto constants = cost->present("constants")) {
+    TESSERA_TRY(job.constants, read_constants(*constants));
+  }
+  if (cost->present("transfer_latency")) {
+    TESSERA_TRY(const double latency, cost->required_number("transfer_latency", 0, 1e6));
+    job.transfer_latency = Seconds(latency);
+  }
+  return read_stage_durations(*cost, job);
+}
+
+}  // namespace
+
+Result<Job> read_job(const Document& document, const std::string& directory) {
+  const Cursor root = document.root();
+  TESSERA_CHECK(root.only_keys({"model", "cluster", "layout", "schedule", "software", "cost"}));
+  Job job;
+  job.file = root.file();
+  job.document = document;
+  TESSERA_TRY(const Cursor model, root.required("model"));
+  TESSERA_TRY(const std::string model_file, model.string());
+  const std::filesystem::path path = std::filesystem::path(directory) / model_file;
+  if (std::error_code failure; !std::filesystem::exists(path, failure))
+    return model.error(fmt::format("no such file: {}", path.lexically_normal().string()),
+                       "The path is taken from the job file's folder.");
+  TESSERA_TRY(job.model, import_model_file(path.lexically_normal().string()));
+  TESSERA_TRY(const Cursor cluster, root.required_map("cluster"));
+  TESSERA_TRY(job.cluster, read_cluster(cluster));
+  TESSERA_TRY(const Cursor layout, root.required_map("layout"));
+  TESSERA_TRY(job.layout, read_layout(layout, job.cluster.gpus));
+  if (auto legal = check_layout(job.layout, job.cluster.gpus, &job.model); !legal) {
+    // The rule names a size; point at the line where it stands.
+    Error error = std::move(legal).error();
+    const std::string_view key = std::string_view(error.key).substr(error.key.find_last_of('.') + 1);
+    const auto at = layout.find(key);
+    error.file = root.file();
+    error.line = at ? at->line() : layout.line();
+    return std::unexpected(std::move(error));
+  }
+  if (!job.cluster.rank_speed.empty() && static_cast<std::int64_t>(job.cluster.rank_speed.size()) != job.layout.pp)
+    return cluster.find("rank_speed").value_or(cluster).error(
+        fmt::format("{} entries for pp = {} ranks", job.cluster.rank_speed.size(), job.layout.pp));
+  job.software = default_software(job.cluster);
+  if (const auto software = root.present("software")) {
+    TESSERA_TRY(job.software, read_software(*software, job.cluster));
+  }
+  TESSERA_CHECK(read_schedule(root, job));
+  if (job.software.expert_overlap && job.schedule == Template::interleaved_overlap)
+    return root.find("software").value_or(root).error(
+        "expert_overlap and the template interleaved-overlap would hide the same all-to-all twice",
+        "expert_overlap is the framework's own hiding: set it to false, or use template interleaved.");
+  TESSERA_CHECK(read_cost(root, job));
+  return job;
+}
+
+Result<Job> read_job_file(const std::string& path, const std::vector<JobOverride>& overrides) {
+  TESSERA_TRY(const std::string text, read_file(path));
+  TESSERA_TRY(Document document, Document::parse(text, path, DocumentFormat::yaml));
+  for (const JobOverride& change : overrides) {
+    TESSERA_TRY(document, document.with(change.key, change.value));
+  }
+  return read_job(document, std::filesystem::path(path).parent_path().string());
+}
+
+}  // namespace tessera::train

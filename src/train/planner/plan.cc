@@ -1,0 +1,113 @@
+#include "tessera/train/planner/plan.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "assemble.h"
+#include "tessera/train/partition/baseline_partition.h"
+
+namespace tessera::train {
+
+namespace {
+
+Template without_overlap(Template schedule) {
+  return schedule == Template::interleaved_overlap ? Template::interleaved : schedule;
+}
+
+Result<Partition> choose_partition(const Job& job, const PricedJob& priced) {
+  switch (job.partition_rule) {
+    case PartitionRule::given: return *job.partition;
+    case PartitionRule::even: return even_partition(job.model, job.layout.stages());
+    case PartitionRule::serial_balanced:
+      // Durations per stage leave nothing to balance.
+      if (!job.stage_durations.empty()) return even_partition(job.model, job.layout.stages());
+      return serial_balanced_partition(job.model, serial_times(job.model, priced.cost), job.layout.stages());
+  }
+  return bad_input("unknown partition rule");
+}
+
+struct Simulated {
+  ExecutionPlan plan;
+  SimulateResult result;
+};
+
+Result<Simulated> build(const Job& job, const PricedJob& priced, const Partition& partition, Template schedule, bool slices) {
+  Simulated out;
+  TESSERA_TRY(out.plan, assemble_plan(job, priced, partition, schedule));
+  TESSERA_TRY(out.result, simulate(out.plan, {.slices = slices}));
+  return out;
+}
+
+void add_notes(const Job& job, PlanReport& report) {
+  report.notes = job.model.notes;
+  if (job.schedule != Template::interleaved_overlap)
+    report.notes.push_back(fmt::format("Template {} overlaps no forward with a backward: all expert communication is exposed.",
+                                       name(job.schedule)));
+  if (report.plan.layout.ep == 1)
+    report.notes.emplace_back("EP is 1: there is no expert communication to hide.");
+}
+
+}  // namespace
+
+PlanFigures figures(std::string label, const ExecutionPlan& plan, const SimulateResult& simulated) {
+  PlanFigures out{.name = std::move(label), .iteration = simulated.iteration, .lower_bound = simulated.lower_bound};
+  const double step = simulated.iteration.value();
+  const auto ranks = static_cast<double>(simulated.ranks.size());
+  if (step <= 0 || simulated.ranks.empty()) return out;
+  const double tokens = static_cast<double>(plan.layout.tokens_per_step()) / static_cast<double>(plan.layout.world());
+  out.tokens_per_second_per_gpu = tokens / step;
+  if (plan.peak.value() > 0) out.mfu = plan.flops_per_token * out.tokens_per_second_per_gpu / plan.peak.value();
+  double least_hidden = 1e300;
+  for (std::size_t r = 0; r < simulated.ranks.size(); ++r) {
+    const RankResult& rank = simulated.ranks[r];
+    out.warmup_bubble += (rank.warmup_idle + rank.cooldown_idle).value() / step / ranks;
+    out.imbalance_bubble += rank.imbalance_idle.value() / step / ranks;
+    const double exposed = rank.exposed_comm.value() / step;
+    const double hidden = (rank.comm_busy - rank.exposed_comm).value() / step;
+    out.exposed_ep += exposed / ranks;
+    out.hidden_ep += hidden / ranks;
+    out.exposed_ep_worst = std::max(out.exposed_ep_worst, exposed);
+    least_hidden = std::min(least_hidden, hidden);
+    if (rank.peak_memory > out.peak_memory) {
+      out.peak_memory = rank.peak_memory;
+      out.peak_rank = static_cast<std::int32_t>(r);
+    }
+  }
+  out.hidden_ep_worst = least_hidden;
+  return out;
+}
+
+Result<PlanReport> make_plan(const Job& job, const PlanOptions& options) {
+  TESSERA_TRY(const PricedJob priced, price_job(job));
+  TESSERA_TRY(const Partition partition, choose_partition(job, priced));
+  TESSERA_TRY(Simulated chosen, build(job, priced, partition, job.schedule, options.slices));
+
+  PlanReport report;
+  report.model = job.model;
+  report.figures = figures("this plan", chosen.plan, chosen.result);
+  report.sources = count_sources(chosen.plan);
+  chosen.plan.predicted = Prediction{.iteration = chosen.result.iteration,
+                                     .error = report.sources.error,
+                                     .tokens_per_second_per_gpu = report.figures.tokens_per_second_per_gpu,
+                                     .mfu = report.figures.mfu,
+                                     .lower_bound = chosen.result.lower_bound,
+                                     .peak_memory = report.figures.peak_memory,
+                                     .peak_rank = report.figures.peak_rank};
+  report.usable = chosen.plan.memory_limit.value() <= 0 ||
+                  report.figures.peak_memory <= chosen.plan.memory_limit * kUsableMemory;
+  if (options.baselines) {
+    const Template plain = without_overlap(job.schedule);
+    TESSERA_TRY(const Simulated baseline, build(job, priced, partition, plain, false));
+    report.baseline = figures("no overlap", baseline.plan, baseline.result);
+    TESSERA_TRY(const Partition even, even_partition(job.model, job.layout.stages()));
+    TESSERA_TRY(const Simulated even_split, build(job, priced, even, plain, false));
+    report.even = figures("even split", even_split.plan, even_split.result);
+  }
+  report.plan = std::move(chosen.plan);
+  report.simulated = std::move(chosen.result);
+  add_notes(job, report);
+  return report;
+}
+
+}  // namespace tessera::train

@@ -1,0 +1,158 @@
+"""The five commands on real models: what they print, what they write, and how they fail."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from pathlib import Path
+
+import pytest
+from conftest import ROOT, Run
+
+GOLDEN = Path(__file__).parent / "golden"
+
+
+def expect_golden(text: str, name: str) -> None:
+    path = GOLDEN / name
+    if os.environ.get("TESSERA_UPDATE_GOLDEN"):
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    assert text == path.read_text(encoding="utf-8"), f"{name}: tools/update_golden.sh rewrites it"
+
+
+@pytest.mark.parametrize("job", ["qwen3-next-80b", "deepseek-v3"])
+def test_plan_prints_what_the_golden_text_says(job: str, tessera: Run) -> None:
+    result = tessera("plan", f"examples/{job}.yaml")
+    assert result.returncode == 0, result.stderr
+    expect_golden(result.stdout, f"plan-{job}.txt")
+
+
+@pytest.mark.parametrize("command", ["", "import", "plan", "simulate", "check", "export"])
+def test_help_has_an_example(command: str, tessera: Run) -> None:
+    result = tessera(*([command] if command else []), "--help")
+    assert result.returncode == 0
+    expect_golden(result.stdout, f"help-{command or 'tessera'}.txt")
+    assert "xample" in result.stdout
+
+
+def test_import_prints_the_published_counts(tessera: Run) -> None:
+    result = tessera("import", "data/models/DeepSeek-V3.json")
+    assert result.returncode == 0, result.stderr
+    expect_golden(result.stdout, "import-deepseek-v3.txt")
+    counts = json.loads(tessera("import", "data/models/DeepSeek-V3.json", "--json").stdout)
+    assert counts["parameters"]["total"] == 671_026_419_200
+    assert counts["parameters"]["active"] == 37_552_297_472
+
+
+def test_plan_json_and_files_agree(tessera: Run, tmp_path: Path) -> None:
+    report = json.loads(tessera("plan", "examples/qwen3-next-80b.yaml", "--json").stdout)
+    plan = report["plan"]
+    assert plan["iteration_seconds"] >= plan["lower_bound_seconds"] > 0
+    assert plan["iteration_seconds"] < report["baseline"]["iteration_seconds"]
+    tokens = 1024 * 4096 / 128 / plan["iteration_seconds"]
+    assert math.isclose(tokens, plan["tokens_per_second_per_gpu"], rel_tol=1e-9)
+    assert sum(source["share"] for source in report["cost_sources"].values()) == pytest.approx(1)
+    layers = [layer for stage in report["partition"] for layer in stage["layers"]]
+    assert layers == list(range(48))
+    again = json.loads(tessera("simulate", "plan.yaml", "--json").stdout)
+    assert again["plan"] == plan
+    assert tessera("check", "plan.yaml").returncode == 0
+
+
+def test_the_trace_is_what_perfetto_reads(tessera: Run, tmp_path: Path) -> None:
+    assert tessera("plan", "examples/qwen3-next-80b.yaml", "--microbatches", "16", "--set", "layout.global_batch=null").returncode == 0
+    trace = json.loads((tmp_path / "plan.trace.json").read_text(encoding="utf-8"))
+    events = trace["traceEvents"]
+    assert {event["ph"] for event in events} == {"M", "X", "s", "f", "C"}
+    # Slices of one lane nest: sorted by start, each ends before its parent does.
+    lanes: dict[tuple[int, int], list[tuple[int, int]]] = {}
+    for event in events:
+        if event["ph"] == "X":
+            start = round(event["ts"] * 1000)
+            lanes.setdefault((event["pid"], event["tid"]), []).append((start, start + round(event["dur"] * 1000)))
+    for lane, slices in lanes.items():
+        open_ends: list[int] = []
+        for start, end in sorted(slices, key=lambda slice_: (slice_[0], -slice_[1])):
+            while open_ends and open_ends[-1] <= start:
+                open_ends.pop()
+            assert not open_ends or end <= open_ends[-1], f"slices cross in lane {lane}"
+            open_ends.append(end)
+    # Every arrow has two ends, and its start lies in a slice of its lane.
+    arrows = {event["id"] for event in events if event["ph"] == "s"}
+    assert arrows and arrows == {event["id"] for event in events if event["ph"] == "f"}
+    exported = tessera("export", "plan.yaml", "--chrome").stdout
+    assert json.loads(exported) == trace
+
+
+def test_megatron_layout_leaves_and_comes_back(tessera: Run, tmp_path: Path) -> None:
+    assert tessera("plan", "examples/qwen3-next-80b.yaml").returncode == 0
+    layout = tessera("export", "plan.yaml", "--to", "megatron").stdout.strip()
+    assert layout.startswith("E") and layout.endswith("L") and layout.count("t") == 48 and layout.count("|") == 15
+    first = json.loads(tessera("simulate", "plan.yaml", "--json").stdout)
+    assert (
+        tessera("plan", "examples/qwen3-next-80b.yaml", "--set", f"schedule.megatron_layout={layout}", "-o", "b.yaml").returncode
+        == 0
+    )
+    assert json.loads(tessera("simulate", "b.yaml", "--json").stdout) == first
+
+
+def test_the_plan_does_not_depend_on_data_parallel_copies(tessera: Run, tmp_path: Path) -> None:
+    """Two worlds that differ by copies of the pipeline alone have the same pipeline in their plans."""
+    texts = []
+    for gpus in ("128", "512"):
+        flags = ("--gpus", gpus, "--microbatches", "64", "--set", "layout.global_batch=null")
+        assert tessera("plan", "examples/qwen3-next-80b.yaml", *flags, "-o", f"{gpus}.yaml").returncode == 0
+        text = (tmp_path / f"{gpus}.yaml").read_text(encoding="utf-8")
+        texts.append(text[text.index("partition:") : text.index("step:")])
+    assert texts[0] == texts[1]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((), "subcommand is required"),
+        (("plan",), "JOB is required"),
+        (("plan", "missing.yaml"), "missing.yaml: no such file"),
+        (("plan", "examples"), "examples: expected a file, found a directory"),
+        (("plan", "examples/qwen3-next-80b.yaml", "--set", "layout"), "expected KEY=VALUE"),
+        (("plan", "examples/qwen3-next-80b.yaml", "--pp", "7"), "examples/qwen3-next-80b.yaml"),
+        (("plan", "examples/qwen3-next-80b.yaml", "--set", "layout.pp.x=7"), "layout.pp.x: cannot be set"),
+        (("plan", "examples/qwen3-next-80b.yaml", "-o", "no/such/folder/plan.yaml"), "cannot be opened for writing"),
+        (("simulate", "data/models/DeepSeek-V3.json"), "unknown key"),
+        (("export", "examples/qwen3-next-80b.yaml", "--to", "gpipe"), "gpipe"),
+    ],
+)
+def test_bad_input_exits_with_2(arguments: tuple[str, ...], message: str, tessera: Run, tmp_path: Path) -> None:
+    before = sorted(path.name for path in tmp_path.iterdir())
+    result = tessera(*arguments)
+    assert result.returncode == 2
+    assert message in result.stderr + result.stdout
+    assert sorted(path.name for path in tmp_path.iterdir()) == before, "nothing may be written"
+
+
+def test_a_plan_that_does_not_fit_is_no_plan(tessera: Run, tmp_path: Path) -> None:
+    result = tessera("plan", "examples/qwen3-next-80b.yaml", "--sequence", "131072")
+    assert result.returncode == 1
+    assert "NOT USABLE" in result.stdout
+    assert not (tmp_path / "plan.yaml").exists()
+
+
+def test_a_failed_check_exits_with_1(tessera: Run, tmp_path: Path) -> None:
+    assert tessera("plan", "examples/qwen3-next-80b.yaml").returncode == 0
+    plan = tmp_path / "plan.yaml"
+    text = plan.read_text(encoding="utf-8")
+    broken = text.replace("0F0 0F1 ", "0F1 0F1 ", 1)
+    assert broken != text
+    plan.write_text(broken, encoding="utf-8")
+    result = tessera("check", "plan.yaml")
+    assert result.returncode == 1, result.stdout
+    assert "0F1" in result.stderr
+    assert tessera("simulate", "plan.yaml").returncode == 2
+
+
+def test_the_repository_speaks_of_no_machine() -> None:
+    """No file may name a folder of somebody's machine."""
+    for path in [*ROOT.glob("docs/*.md"), ROOT / "README.md", ROOT / "CONTRIBUTING.md"]:
+        text = path.read_text(encoding="utf-8")
+        assert "/home/" not in text and "/root/" not in text

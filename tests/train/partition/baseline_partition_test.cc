@@ -1,0 +1,116 @@
+#include "tessera/train/partition/baseline_partition.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <functional>
+#include <numeric>
+#include <random>
+
+#include "train/testing_model.h"
+
+namespace tessera::train {
+namespace {
+
+std::vector<std::int32_t> sizes(const ModelSpec& model, const Partition& partition) {
+  std::vector<std::int32_t> out;
+  for (const BlockRange& range : partition.stages) {
+    out.push_back(0);
+    for (std::int32_t b = range.begin; b < range.end; ++b)
+      out.back() += model.blocks[static_cast<std::size_t>(b)].kind == BlockKind::layer ? 1 : 0;
+  }
+  return out;
+}
+
+// The five splits that other tools lose layers on, each covered whole.
+TEST(EvenPartition, CoversEveryLayer) {
+  using Sizes = std::vector<std::int32_t>;
+  EXPECT_EQ(sizes(uniform_model(30), even_partition(uniform_model(30), 4).value()), (Sizes{7, 8, 8, 7}));
+  EXPECT_EQ(sizes(uniform_model(10), even_partition(uniform_model(10), 3).value()), (Sizes{3, 4, 3}));
+  EXPECT_EQ(sizes(uniform_model(48), even_partition(uniform_model(48), 2).value()), (Sizes{24, 24}));
+  for (const auto& [layers, stages] : {std::pair<int, int>{80, 32}, {61, 16}, {61, 32}, {3, 8}}) {
+    const auto counts = sizes(uniform_model(layers), even_partition(uniform_model(layers), stages).value());
+    EXPECT_EQ(std::accumulate(counts.begin(), counts.end(), 0), layers);
+    EXPECT_LE(*std::ranges::max_element(counts) - *std::ranges::min_element(counts), 1);
+  }
+}
+
+struct Score {
+  double bottleneck;
+  double squares;
+  auto operator<=>(const Score&) const = default;
+};
+
+Score score(const Partition& partition, const std::vector<Seconds>& weights) {
+  Score out{0, 0};
+  for (const BlockRange& range : partition.stages) {
+    double time = 0;
+    for (std::int32_t b = range.begin; b < range.end; ++b) time += weights[static_cast<std::size_t>(b)].value();
+    out.bottleneck = std::max(out.bottleneck, time);
+    out.squares += time * time;
+  }
+  return out;
+}
+
+// Every cover, tried one by one.
+Score best_by_enumeration(std::int32_t blocks, std::int32_t stages, const std::vector<Seconds>& weights) {
+  Score best{1e300, 1e300};
+  Partition partition;
+  const std::function<void(std::int32_t)> place = [&](std::int32_t begin) {
+    const auto left = stages - static_cast<std::int32_t>(partition.stages.size());
+    if (left == 1) {
+      partition.stages.push_back({begin, blocks});
+      best = std::min(best, score(partition, weights));
+      partition.stages.pop_back();
+      return;
+    }
+    for (std::int32_t end = begin + 1; end <= blocks - (left - 1); ++end) {
+      partition.stages.push_back({begin, end});
+      place(end);
+      partition.stages.pop_back();
+    }
+  };
+  place(0);
+  return best;
+}
+
+TEST(SerialBalancedPartition, IsTheBestOfAll) {
+  std::mt19937_64 random(7);
+  for (int trial = 0; trial < 300; ++trial) {
+    const int layers = 2 + static_cast<int>(random() % 9);
+    const ModelSpec model = uniform_model(layers, static_cast<std::int64_t>(random() % 2));
+    const auto blocks = static_cast<std::int32_t>(model.blocks.size());
+    std::vector<Seconds> weights;
+    // Whole numbers, so that the two ways of adding agree to the last bit; zeros included.
+    for (std::int32_t b = 0; b < blocks; ++b) weights.emplace_back(static_cast<double>(random() % 10));
+    weights[1] = Seconds(5);
+    const auto stages = 1 + static_cast<std::int32_t>(random() % static_cast<std::uint64_t>(blocks));
+    const auto partition = serial_balanced_partition(model, weights, stages);
+    ASSERT_TRUE(partition) << partition.error().text();
+    ASSERT_TRUE(check_partition(model, *partition));
+    ASSERT_EQ(partition->stages.size(), static_cast<std::size_t>(stages));
+    const Score expected = best_by_enumeration(blocks, stages, weights);
+    const Score found = score(*partition, weights);
+    EXPECT_EQ(found.bottleneck, expected.bottleneck);
+    EXPECT_EQ(found.squares, expected.squares);
+  }
+}
+
+TEST(SerialBalancedPartition, LeavesStagesEmptyOnlyWhenBlocksRunOut) {
+  const ModelSpec model = uniform_model(3);  // five blocks
+  const std::vector<Seconds> weights(5, Seconds(1));
+  const auto partition = serial_balanced_partition(model, weights, 8).value();
+  EXPECT_TRUE(check_partition(model, partition));
+  EXPECT_LT(partition.stages.front().begin, partition.stages.front().end);
+  EXPECT_LT(partition.stages.back().begin, partition.stages.back().end);
+}
+
+TEST(SerialBalancedPartition, RefusesNonsense) {
+  const ModelSpec model = uniform_model(3);
+  EXPECT_FALSE(serial_balanced_partition(model, std::vector<Seconds>(4, Seconds(1)), 2));
+  EXPECT_FALSE(serial_balanced_partition(model, std::vector<Seconds>(5, Seconds(1)), 0));
+  EXPECT_FALSE(even_partition(model, 5000));
+}
+
+}  // namespace
+}  // namespace tessera::train
