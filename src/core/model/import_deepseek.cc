@@ -11,8 +11,11 @@ namespace {
 
 // The balancing bias came with V3; V2's other top-k methods have none.
 Result<bool> has_score_correction(Draft& draft, bool by_default) {
-  TESSERA_TRY(const std::string name, draft.keys.string_or("topk_method", by_default ? "noaux_tc" : "none"));
-  return name == "noaux_tc";
+  const auto method = draft.keys.present("topk_method");
+  if (!method) return by_default;
+  const auto name = method->string();
+  if (!name) return std::unexpected(name.error());
+  return *name == "noaux_tc";
 }
 
 Result<SparseIndexer> read_indexer(Draft& draft) {
