@@ -20,7 +20,7 @@ namespace {
 
 struct Prediction {
   const Run* run = nullptr;
-  double tokens_per_second = 0;  ///< per GPU
+  double tokens_per_second = 0;       ///< per GPU
   double peak_seconds_per_token = 0;  ///< model FLOPs / peak: what a constant MFU is applied to
   double host_share = 0;
   [[nodiscard]] double error() const { return tokens_per_second / run->tokens_per_second_per_gpu - 1; }
@@ -35,7 +35,7 @@ constexpr std::pair<std::string_view, std::string_view> kModels[] = {
     {"Qwen3_30B", "Qwen3-30B-A3B"},
     {"Kimi_K2", "Kimi-K2"},
     {"Nemotron_3_Nano", "Nemotron-3-Nano-30B-A3B"},
-    {"Nemotron_3_Super", "Nemotron-3-Super-120B-A12B"},
+    {"Nemotron_3_Super", "Nemotron-3-Super"},
     {"Nemotron_3_Ultra", "Nemotron-3-Ultra-550B-A55B"},
     {"Nemotron_3_5_Lightning", "Nemotron-3.5-Lightning-30B-A3B"},
 };
@@ -43,11 +43,10 @@ constexpr std::pair<std::string_view, std::string_view> kModels[] = {
 Result<ModelSpec> load_model(const std::string& directory, const Run& run) {
   for (const auto& [published, stem] : kModels) {
     if (!run.model.starts_with(published)) continue;
-    for (const auto& entry : std::filesystem::directory_iterator(directory)) {
-      const std::string file = entry.path().filename().string();
-      const bool readable = file.ends_with(".json") || file.ends_with(".yaml");
-      if (!readable || !file.starts_with(stem)) continue;
-      TESSERA_TRY(ModelSpec model, import_model_file(entry.path().string()));
+    for (const std::string_view extension : {".json", ".yaml"}) {
+      const std::string path = fmt::format("{}/{}{}", directory, stem, extension);
+      if (!std::filesystem::exists(path)) continue;
+      TESSERA_TRY(ModelSpec model, import_model_file(path));
       if (run.model.contains("w/o MTP"))
         std::erase_if(model.blocks, [](const Block& block) { return block.kind == BlockKind::mtp; });
       return model;
@@ -71,8 +70,8 @@ Result<Prediction> predict(const Run& run, const ModelSpec& model) {
   Prediction out{.run = &run};
   const double tokens = static_cast<double>(run.global_batch * run.layout.sequence);
   out.tokens_per_second = tokens / step.total.value() / static_cast<double>(run.gpus);
-  out.peak_seconds_per_token =
-      training_flops_per_token(model, run.layout.sequence) .value() / cluster.gpu.peak_of(run.layout.dtype).value();
+  out.peak_seconds_per_token = training_flops_per_token(model, run.layout.sequence).value() /
+                               cluster.gpu.peak_of(run.layout.dtype).value();
   out.host_share = step.host / step.slowest_stage;
   return out;
 }
@@ -131,9 +130,9 @@ void print_row(const Prediction& p) {
   const Run& run = *p.run;
   const Layout& l = run.layout;
   const auto layout = fmt::format("TP{} PP{} VP{} EP{} mbs{}", l.tp, l.pp, l.vp, l.ep, l.microbatch_size);
-  fmt::print("{:6.2f} {:24} {:6}×{:<4} {:5} {:26} {:8.0f} {:9.0f} {:+7.1f} {:6.0f}\n", run.release, run.model, run.system,
-             run.gpus, name(l.dtype), layout, run.tokens_per_second_per_gpu, p.tokens_per_second, 100 * p.error(),
-             100 * p.host_share);
+  fmt::print("{:6.2f} {:24} {:6}×{:<4} {:5} {:26} {:8.0f} {:9.0f} {:+7.1f} {:6.0f}\n", run.release, run.model,
+             run.system, run.gpus, name(l.dtype), layout, run.tokens_per_second_per_gpu, p.tokens_per_second,
+             100 * p.error(), 100 * p.host_share);
 }
 
 void print_groups(const std::vector<Prediction>& predictions, std::string_view title,
@@ -153,7 +152,9 @@ Status run_all(const std::string& models) {
   TESSERA_TRY(const std::vector<Run> runs, read_runs(TESSERA_SOURCE "/data/training"));
   std::map<std::string, ModelSpec> loaded;
   std::vector<Prediction> predictions;
-  fmt::print("{}\n", "release model                    system      dtype layout                     measured predicted error % host %");
+  fmt::print("{}\n",
+             "release model                    system      dtype layout                     measured "
+             "predicted error % host %");
   for (const Run& run : runs) {
     if (!loaded.contains(run.model)) {
       TESSERA_TRY(ModelSpec model, load_model(models, run));
@@ -181,12 +182,14 @@ Status run_all(const std::string& models) {
   fmt::print("\n                        MAPE %  median %  bias %  Spearman\n");
   fmt::print("cost model, no fit     {:7.1f} {:9.1f} {:+7.1f} {:9.3f}\n", 100 * mean_absolute(errors),
              100 * median_absolute(errors), 100 * bias, spearman(measured, predicted));
-  fmt::print("constant MFU {:4.1f} %    {:7.1f} {:9.1f}     0.0 {:9.3f}   (fitted to these runs)\n\n", 100 * mfu,
-             100 * mean_absolute(baseline_errors), 100 * median_absolute(baseline_errors), spearman(measured, baseline));
+  fmt::print("constant MFU {:4.1f} %    {:7.1f} {:9.1f}     0.0 {:9.3f}   (fitted to these runs)\n\n",
+             100 * mfu, 100 * mean_absolute(baseline_errors), 100 * median_absolute(baseline_errors),
+             spearman(measured, baseline));
   fmt::print(
-      "{{\"rows\":{},\"mape\":{:.2f},\"median\":{:.2f},\"spearman\":{:.4f},\"bias\":{:.2f},\"baseline_mape\":{:.2f}}}\n",
-      errors.size(), 100 * mean_absolute(errors), 100 * median_absolute(errors), spearman(measured, predicted), 100 * bias,
-      100 * mean_absolute(baseline_errors));
+      "{{\"rows\":{},\"mape\":{:.2f},\"median\":{:.2f},\"spearman\":{:.4f},\"bias\":{:.2f},\"baseline_mape\":"
+      "{:.2f}}}\n",
+      errors.size(), 100 * mean_absolute(errors), 100 * median_absolute(errors),
+      spearman(measured, predicted), 100 * bias, 100 * mean_absolute(baseline_errors));
   return {};
 }
 

@@ -17,7 +17,8 @@ class CsvRow {
   CsvRow(std::string file, int line, const std::vector<std::string_view>& names, std::string_view text)
       : file_(std::move(file)), line_(line) {
     const auto fields = split(text, ',');
-    for (std::size_t i = 0; i < names.size() && i < fields.size(); ++i) fields_.emplace(trim(names[i]), trim(fields[i]));
+    for (std::size_t i = 0; i < names.size() && i < fields.size(); ++i)
+      fields_.emplace(trim(names[i]), trim(fields[i]));
   }
   [[nodiscard]] int line() const { return line_; }
   [[nodiscard]] std::string text(const std::string& name) const {
@@ -73,7 +74,8 @@ Result<Run> read_run(const CsvRow& row) {
 }
 
 Result<bool> matches(Cursor when, const Run& run) {
-  TESSERA_CHECK(when.only_keys({"models", "systems", "precision", "from", "before", "ep", "tp", "vp", "mbs"}));
+  TESSERA_CHECK(
+      when.only_keys({"models", "systems", "precision", "from", "before", "ep", "tp", "vp", "mbs"}));
   const auto among = [&](std::string_view key, std::string_view value, bool prefix) -> Result<bool> {
     const auto list = when.present(key);
     if (!list) return true;
@@ -92,8 +94,9 @@ Result<bool> matches(Cursor when, const Run& run) {
   TESSERA_TRY(const std::int64_t tp, when.integer_or("tp", 1, 4096, run.layout.tp));
   TESSERA_TRY(const std::int64_t vp, when.integer_or("vp", 1, 4096, run.layout.vp));
   TESSERA_TRY(const std::int64_t mbs, when.integer_or("mbs", 1, 4096, run.layout.microbatch_size));
-  return model && system && precision == name(run.layout.dtype) && run.release >= from && run.release < before &&
-         ep == run.layout.ep && tp == run.layout.tp && vp == run.layout.vp && mbs == run.layout.microbatch_size;
+  return model && system && precision == name(run.layout.dtype) && run.release >= from &&
+         run.release < before && ep == run.layout.ep && tp == run.layout.tp && vp == run.layout.vp &&
+         mbs == run.layout.microbatch_size;
 }
 
 // The settings of all rules that match, later over earlier, as the text of the sections a job would hold.
@@ -122,7 +125,8 @@ Status apply_recipes(Cursor rules, const Cluster& cluster, Run& run) {
       }
     }
   }
-  std::string text = fmt::format("software: {{cuda_graphs: {}", software.contains("cuda_graphs") ? software["cuda_graphs"] : "none");
+  std::string text = fmt::format("software: {{cuda_graphs: {}",
+                                 software.contains("cuda_graphs") ? software["cuda_graphs"] : "none");
   for (const auto& [key, value] : software)
     if (key != "cuda_graphs") text += fmt::format(", {}: {}", key, value);
   text += fmt::format("}}\nlayout: {{recompute: {}, microbatches: 1}}\n", recompute);

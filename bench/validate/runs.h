@@ -11,9 +11,9 @@ namespace tessera::bench {
 
 struct Run {
   int line = 0;
-  std::string model;      ///< as published
-  std::string system;     ///< "GB300", a cluster preset
-  double release = 0;     ///< 26.06
+  std::string model;   ///< as published
+  std::string system;  ///< "GB300", a cluster preset
+  double release = 0;  ///< 26.06
   std::int64_t gpus = 0;
   std::int64_t global_batch = 0;
   Layout layout;

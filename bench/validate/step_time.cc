@@ -15,8 +15,9 @@ std::vector<std::vector<BlockId>> published_stages(const ModelSpec& model, std::
   }
   const auto count = static_cast<std::int64_t>(layers.size());
   std::vector<std::vector<BlockId>> out(static_cast<std::size_t>(stages));
-  // Megatron-Bridge's layouts for DeepSeek and Kimi: equal stages of 64 / n layers, the last takes the remaining
-  // ones ("Et*4|(tttt|)*14mL"). The others count embedding and loss as a layer each where that divides.
+  // Megatron-Bridge's layouts for DeepSeek and Kimi: equal stages of 64 / n layers, the last takes the
+  // remaining ones ("Et*4|(tttt|)*14mL"). The others count embedding and loss as a layer each where that
+  // divides.
   const bool padded = count == 61 && 64 % stages == 0;
   const bool ends = !padded && (count + 2) % stages == 0 && stages > 1;
   std::int64_t next = 0;
@@ -62,7 +63,8 @@ StepTime step_time(const CostInput& input, const ModelCost& cost) {
   }
   const auto time = [](const Rank& rank) { return rank.forward + rank.backward; };
   const Rank& slowest = *std::ranges::max_element(ranks, {}, time);
-  const Rank& fullest = *std::ranges::max_element(ranks, {}, [](const Rank& r) { return r.dense + r.expert; });
+  const Rank& fullest =
+      *std::ranges::max_element(ranks, {}, [](const Rank& r) { return r.dense + r.expert; });
   double mean = 0;
   for (const Rank& rank : ranks) mean += time(rank) / static_cast<double>(ranks.size());
 
@@ -80,13 +82,15 @@ StepTime step_time(const CostInput& input, const ModelCost& cost) {
   StepTime out;
   out.slowest_stage = Seconds(time(slowest));
   out.bubble = Seconds((pp - 1) / vp * mean);
-  out.reduction = Seconds(exposed(step.reduce_scatter, ranks[0].backward) + exposed(step.all_gather, ranks[0].forward));
+  out.reduction =
+      Seconds(exposed(step.reduce_scatter, ranks[0].backward) + exposed(step.all_gather, ranks[0].forward));
   out.optimizer = step.optimizer.time;
   out.host = Seconds(slowest.host);
   // Plain 1F1B sends and waits twice a microbatch; interleaving hides it.
   const double exposed_transfer =
       l.pp > 1 && l.vp == 1 ? 2 * microbatches * (transfer.duration.time + transfer.latency).value() : 0;
-  out.total = Seconds(microbatches * time(slowest) + exposed_transfer) + out.bubble + out.reduction + out.optimizer;
+  out.total =
+      Seconds(microbatches * time(slowest) + exposed_transfer) + out.bubble + out.reduction + out.optimizer;
   return out;
 }
 

@@ -11,7 +11,7 @@ struct StepTime {
   Seconds bubble;
   Seconds reduction;
   Seconds optimizer;
-  Seconds host;           ///< share of the slowest stage that is `constant`
+  Seconds host;  ///< share of the slowest stage that is `constant`
 };
 
 /// M · slowest stage + (pp − 1)/vp · mean stage + transfers + exposed reduction + optimizer.
