@@ -66,7 +66,8 @@ TEST(EveryLayout, MoreTokensNeverTakeLess) {
     const ModelCost two = *price_model(run.input());
     for (std::size_t kind = 0; kind < one.kinds.size(); ++kind) {
       EXPECT_GT(layer_ms(two.kinds[kind]), layer_ms(one.kinds[kind])) << file << " " << one.kinds[kind].name;
-      EXPECT_LT(layer_ms(two.kinds[kind]), 2.2 * layer_ms(one.kinds[kind]))
+      // Twice, and a little more where the largest measured products run slower (power).
+      EXPECT_LT(layer_ms(two.kinds[kind]), 2.4 * layer_ms(one.kinds[kind]))
           << file << " " << one.kinds[kind].name;
     }
   }
