@@ -34,7 +34,7 @@ class ListScheduler {
   void run() {
     for (;;) {
       finish_empty_tasks();
-      for (int stream : {kComp, kComm}) launch(stream);
+      for (int stream : {kComm, kComp}) launch(stream);  // compute then knows its window
       const double next = std::min(end_of(kComp), end_of(kComm));
       if (next == kNever) return;
       now_ = next;

@@ -72,7 +72,8 @@ TEST(MegatronLayout, ReadsTheLayoutsPeopleUse) {
     const auto partition = read_megatron_layout(layout, model, sizes);
     if (id == "dsv3-gb200-dev-declared-vp2") {
       ASSERT_FALSE(partition);
-      EXPECT_THAT(partition.error().text(), HasSubstr("16 stages over pp = 4 ranks mean vp = 4, but vp = 2 is declared"));
+      EXPECT_THAT(partition.error().text(),
+                  HasSubstr("16 stages over pp = 4 ranks mean vp = 4, but vp = 2 is declared"));
       continue;
     }
     if (id == "mtp-split-3-dev-only" || id == "multi-loss-dev-only") {
@@ -152,11 +153,14 @@ TEST(MegatronSplit, RefusesToLoseLayers) {
   };
   EXPECT_EQ(message(80, {.pp = 16, .vp = 2, .layers_per_virtual_stage = 2}),
             "pp × vp × layers per virtual stage = 16 × 2 × 2 = 64, model has 80 layers: 16 would be lost");
-  EXPECT_EQ(message(30, {.pp = 4}), "30 layers without the 0 given do not divide over 4 ranks: 2 would be lost");
+  EXPECT_EQ(message(30, {.pp = 4}),
+            "30 layers without the 0 given do not divide over 4 ranks: 2 would be lost");
   EXPECT_EQ(message(48, {.pp = 2, .first_stage_layers = 11, .last_stage_layers = 13}),
             "first + last = 24, model has 48, pp = 2 leaves no stage for the other 24");
-  EXPECT_EQ(message(10, {.pp = 3}), "10 layers without the 0 given do not divide over 3 ranks: 1 would be lost");
-  EXPECT_EQ(message(61, {.pp = 16}), "61 layers without the 0 given do not divide over 16 ranks: 13 would be lost");
+  EXPECT_EQ(message(10, {.pp = 3}),
+            "10 layers without the 0 given do not divide over 3 ranks: 1 would be lost");
+  EXPECT_EQ(message(61, {.pp = 16}),
+            "61 layers without the 0 given do not divide over 16 ranks: 13 would be lost");
 }
 
 }  // namespace
