@@ -1,4 +1,5 @@
 // How far the cost model's kernel times are off: each measured row left out and predicted from the others.
+// Then whole layers of Qwen3-Next, softmax attention against Gated DeltaNet, over the sequence length.
 //
 //   make bench BENCH=cost
 
@@ -7,7 +8,9 @@
 
 #include "report.h"
 #include "tessera/core/base/text.h"
+#include "tessera/core/cost/block_cost.h"
 #include "tessera/core/cost/kernel_table.h"
+#include "tessera/core/model/import.h"
 
 namespace {
 
@@ -17,6 +20,7 @@ using bench::quantile;
 using bench::verify;
 
 constexpr const char* kTable = TESSERA_SOURCE "/data/kernels/measured-kernels.csv";
+constexpr const char* kModel = TESSERA_SOURCE "/data/models/Qwen3-Next-80B-A3B.json";
 
 Gpu device(std::string_view name) {
   Gpu gpu;
@@ -100,6 +104,73 @@ struct Errors {
   }
 };
 
+// Forward times of one layer: its mixer, the mixer and the experts, and those with the all-to-all in the
+// open.
+struct LayerTime {
+  Seconds mixer, compute, serial;
+};
+struct LayerTimes {
+  LayerTime softmax, delta;
+};
+LayerTimes layer_times(const ModelSpec& model, const Cluster& cluster, std::int64_t sequence) {
+  const Layout layout{.ep = 16, .dp = 16, .sequence = sequence};
+  CostInput input{.model = &model, .cluster = &cluster, .layout = &layout};
+  input.software = default_software(cluster);
+  input.table = &KernelTable::builtin();
+  const auto cost = price_model(input);
+  verify(cost.has_value(), cost ? "" : cost.error().text());
+  LayerTimes out;
+  for (const Block& block : model.blocks) {
+    if (block.kind != BlockKind::layer) continue;
+    const auto index = static_cast<std::size_t>(&block - model.blocks.data());
+    const BlockCost& kind = cost->kinds[static_cast<std::size_t>(cost->kind_of_block[index])];
+    LayerTime& time =
+        std::holds_alternative<SoftmaxAttention>(model.layer_of(block).mixer) ? out.softmax : out.delta;
+    time.mixer = kind.task(Pass::forward, TaskKind::attention).duration.time;
+    time.compute = time.mixer + kind.task(Pass::forward, TaskKind::mlp).duration.time;
+    time.serial = kind.serial(Pass::forward);
+  }
+  verify(out.softmax.mixer.value() > 0 && out.delta.mixer.value() > 0, "the model has layers of both kinds");
+  return out;
+}
+
+// Prints the comparison; gives the sequence at which the sign flips, and the ratio at 256K.
+std::pair<double, double> compare_layers() {
+  const auto model = import_model_file(kModel);
+  verify(model.has_value(), model ? "" : model.error().text());
+  const auto cluster = cluster_preset("H100");
+  verify(cluster.has_value(), cluster ? "" : cluster.error().text());
+
+  fmt::print(
+      "\nQwen3-Next-80B on H100, forward of one layer, milliseconds (EP 16, one sequence a microbatch)\n"
+      "layer = mixer and experts, the all-to-all hidden; serial = with the all-to-all in the open\n\n");
+  bench::Table print({"tokens", "softmax mixer", "GDN mixer", "softmax layer", "GDN layer", "ratio",
+                      "softmax serial", "GDN serial", "ratio"});
+  double ratio = 0;
+  for (const std::int64_t thousands : {4, 16, 64, 256}) {
+    const auto [softmax, delta] = layer_times(*model, *cluster, thousands * 1024);
+    ratio = softmax.compute / delta.compute;
+    std::vector<std::string> cells{fmt::format("{}K", thousands)};
+    for (const Seconds time : {softmax.mixer, delta.mixer, softmax.compute, delta.compute})
+      cells.push_back(fmt::format("{:.2f}", milliseconds(time)));
+    cells.push_back(fmt::format("{:.2f}", ratio));
+    for (const Seconds time : {softmax.serial, delta.serial})
+      cells.push_back(fmt::format("{:.2f}", milliseconds(time)));
+    cells.push_back(fmt::format("{:.2f}", softmax.serial / delta.serial));
+    print.add(std::move(cells));
+  }
+  print.print();
+
+  double low = 1024, high = 256 * 1024;
+  while (high - low > 16) {
+    const double middle = 0.5 * (low + high);
+    const LayerTimes t = layer_times(*model, *cluster, static_cast<std::int64_t>(middle));
+    (t.softmax.compute < t.delta.compute ? low : high) = middle;
+  }
+  fmt::print("\nthe softmax layer is the cheaper one below {:.1f}K tokens\n", high / 1024);
+  return {high, ratio};
+}
+
 }  // namespace
 
 int main() {
@@ -134,9 +205,12 @@ int main() {
   total.add_to(print, {"all", "", "", ""});
   print.print();
 
+  const auto [flip, ratio] = compare_layers();
   bench::Json()
       .add("median_error", quantile(total.training, 0.5))
       .add("p95_error", quantile(total.training, 0.95))
       .add("rows", total.training.size())
+      .add("layer_flip_tokens", flip)
+      .add("layer_ratio_256k", ratio)
       .print();
 }

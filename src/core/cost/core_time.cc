@@ -52,10 +52,10 @@ constexpr double kH100Memory = 3.35e12;
 constexpr double kB200Memory = 7.7e12;
 
 // All tokens of the microbatch against `sequence` keys, this rank's share of them under context parallelism.
-Estimate softmax(const Context& c, double query_heads, double kv_heads, double key_dim, double value_dim,
-                 double window) {
-  const double sequence = d(c.layout.sequence);
-  const double batch = d(c.layout.microbatch_size);
+// Blocks of a chunked attention are sequences of their own, hence `sequence`.
+Estimate softmax(const Context& c, double sequence, double query_heads, double kv_heads, double key_dim,
+                 double value_dim, double window) {
+  const double batch = d(c.layout.tokens_per_microbatch()) / sequence;
   const bool local = window > 0 && window < sequence;
   if (!local && c.table != nullptr) {
     // A value dimension of its own (MLA: 192 and 128) is priced as the table's kernel of the mean dimension.
@@ -79,6 +79,7 @@ Estimate softmax(const Context& c, double query_heads, double kv_heads, double k
 
 // The indexer scores every key in fp8, on all heads; half the context on average.
 Estimate indexer_scores(const Context& c, const SparseIndexer& indexer) {
+  if (indexer.shared) return {};
   // DeepGEMM's scoring kernel is a chain of small products with a ReLU between: half the fp8 rate.
   constexpr double kEfficiency = 0.5;
   const FlopsPerSecond peak = std::max(c.gpu.peak_of(Dtype::fp8), c.gpu.peak_of(Dtype::bf16));
@@ -103,7 +104,14 @@ struct CoreOf {
 
   Core operator()(const SoftmaxAttention& m) const {
     const double heads = d(m.query_heads) / c.tp, kv = std::max(1.0, d(m.kv_heads) / c.tp);
-    Estimate forward = softmax(c, heads, kv, d(m.head_dim), d(m.value_dim), d(m.window));
+    double sequence = d(c.layout.sequence);
+    if (m.window == 0 && m.chunk > 0) sequence = std::min(sequence, d(m.chunk));
+    Estimate forward = softmax(c, sequence, heads, kv, d(m.head_dim), d(m.value_dim), d(m.window));
+    if (m.window == 0 && m.chunk == 0 && m.indexer) {
+      // Kept blocks are whole tiles: the dense kernel's speed over fewer keys, and the scoring beside it.
+      forward =
+          forward * (2 * kept_keys(sequence, d(m.indexer->top_k)) / sequence) + indexer_scores(c, *m.indexer);
+    }
     if (c.software.fp8_attention) forward *= kFp8Attention;
     return {.forward = forward,
             .backward = c.constants.attention_backward,
@@ -126,7 +134,7 @@ struct CoreOf {
       out.forward += indexer_scores(c, *m.indexer);
       return out;
     }
-    out.forward = softmax(c, heads, heads, key, value, 0);
+    out.forward = softmax(c, d(c.layout.sequence), heads, heads, key, value, 0);
     if (c.software.fp8_attention) out.forward *= kFp8Attention;
     return out;
   }

@@ -18,7 +18,10 @@ struct ProjectionsOf {
   List operator()(const SoftmaxAttention& m) const {
     const double query = d(m.query_heads * m.head_dim) * (m.output_gate ? 2 : 1);
     const double key_value = d(m.kv_heads * m.head_dim) + (m.shared_value ? 0 : d(m.kv_heads * m.value_dim));
-    return {{h, (query + key_value) / tp}, {d(m.query_heads * m.value_dim) / tp, h}};
+    const double gate = m.head_gate ? d(m.query_heads) : 0;
+    List out{{h, (query + key_value + gate) / tp}, {d(m.query_heads * m.value_dim) / tp, h}};
+    if (m.indexer) add_indexer(*m.indexer, h, out);
+    return out;
   }
   List operator()(const LatentAttention& m) const {
     const double heads = d(m.heads), key = d(m.nope_dim + m.rope_dim), value = d(m.value_dim);
@@ -31,6 +34,7 @@ struct ProjectionsOf {
     }
     out.push_back({h, d(m.kv_rank + m.rope_dim) / tp});
     out.push_back({d(m.kv_rank), heads * (d(m.nope_dim) + value) / tp, true});
+    if (m.output_gate) out.push_back({h, heads * value / tp});
     out.push_back({heads * value / tp, h});
     if (m.indexer) add_indexer(*m.indexer, m.query_rank > 0 ? d(m.query_rank) : h, out);
     return out;
@@ -52,8 +56,14 @@ struct ProjectionsOf {
   }
   List operator()(const KimiDelta& m) const {
     const double width = d(m.heads * m.head_dim), rank = d(m.head_dim);
-    // Queries, keys, values; decay and output gate through a low rank; one step size per head.
-    return {{h, 3 * width / tp}, {h, 2 * rank + d(m.heads) / tp}, {rank, 2 * width / tp}, {width / tp, h}};
+    // Queries, keys, values and one step size per head; decay through a low rank, the output gate too or in
+    // full.
+    const double full_gate = m.full_rank_gate ? width : 0;
+    const double ranks = m.full_rank_gate ? 1 : 2;
+    return {{h, (3 * width + full_gate + d(m.heads)) / tp},
+            {h, ranks * rank},
+            {rank, ranks * width / tp},
+            {width / tp, h}};
   }
   List operator()(const Mamba1& m) const {
     const double inner = d(m.inner), rank = d(m.time_rank), state = d(m.state);
@@ -71,6 +81,7 @@ struct ProjectionsOf {
 
   // Every TP rank scores for all heads: the indexer is small and not cut.
   void add_indexer(const SparseIndexer& indexer, double query_in, List& out) const {
+    if (indexer.shared) return;
     out.push_back({query_in, d(indexer.heads * indexer.head_dim)});
     out.push_back({h, d(indexer.head_dim + indexer.heads)});
   }

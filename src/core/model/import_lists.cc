@@ -32,7 +32,8 @@ std::string shown(Cursor value) {
 }
 
 std::string plural(std::int64_t n, std::string_view word) {
-  return fmt::format("{} {}{}", n, word, n == 1 ? "" : "s");
+  if (n == 1) return fmt::format("1 {}", word);
+  return word == "entry" ? fmt::format("{} entries", n) : fmt::format("{} {}s", n, word);
 }
 
 // Repeats the last layer's value for MTP blocks that the list does not reach.
@@ -88,10 +89,10 @@ Status check_length(Draft& draft, Cursor list) {
     return {};
   }
   if (draft.mtp_count > 0)
-    return list.error(fmt::format("has {} entries; expected {} (the layers) or {} (with {})", size,
+    return list.error(fmt::format("has {}; expected {} (the layers) or {} (with {})", plural(size, "entry"),
                                   draft.layer_count, draft.all(), plural(draft.mtp_count, "MTP block")));
   return list.error(
-      fmt::format("has {} entries, but the model has {}", size, plural(draft.layer_count, "layer")));
+      fmt::format("has {}, but the model has {}", plural(size, "entry"), plural(draft.layer_count, "layer")));
 }
 
 Result<std::vector<std::int64_t>> per_layer(Draft& draft, Cursor value, std::int64_t low, std::int64_t high) {

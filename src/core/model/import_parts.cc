@@ -31,6 +31,9 @@ std::string look_alikes(Cursor keys) {
     std::ranges::transform(name, name.begin(),
                            [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
     if (name.find("expert") == std::string::npos) continue;
+    if (std::ranges::find(expert_names, keys.key(i)) != expert_names.end() && !keys.item(i).is_null())
+      continue;
+    if (std::ranges::find(top_k_names, keys.key(i)) != top_k_names.end() && !keys.item(i).is_null()) continue;
     const Cursor value = keys.item(i);
     if (value.is_integer()) {
       found.push_back(fmt::format("{} = {}", keys.key(i), *value.scalar_text()));
