@@ -8,6 +8,7 @@
 #include <string>
 
 #include "tessera/core/base/text.h"
+#include "tessera/train/schedule/check_schedule.h"
 
 namespace tessera::train {
 namespace {
@@ -177,6 +178,8 @@ Result<ActionList> make_schedule(Template schedule, const TemplateSizes& sizes) 
                         ? one_f_one_b(sizes.pp, sizes.microbatches)
                         : interleaved(sizes, group, schedule == Template::interleaved_overlap);
   for (std::int32_t s = 0; s < sizes.pp * sizes.vp; ++s) list.rank_of_stage.emplace_back(s % sizes.pp);
+  // The legal sizes always run; for the others it depends (pairs wait for more than single actions do).
+  if (sizes.any_group) TESSERA_CHECK(check_schedule(list));
   return list;
 }
 

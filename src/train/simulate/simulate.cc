@@ -63,8 +63,10 @@ class RankAccount {
       used += by;
       out.peak_activation = std::max(out.peak_activation, used);
       if (!curve) return;
-      if (out.memory.back().time == when)
-        out.memory.back().used = fixed + used;
+      // What is freed and taken again in the same instant is no dip; a peak without length stays.
+      MemoryPoint& last = out.memory.back();
+      if (last.time == when && last.used <= fixed + used)
+        last.used = fixed + used;
       else
         out.memory.push_back({when, fixed + used});
     };

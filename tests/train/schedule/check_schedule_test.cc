@@ -214,7 +214,9 @@ TEST(CheckSchedule, AgreesWithAStepByStepExecutorOnMutatedLists) {
                               .group = 0,
                               .any_group = true};
     const auto t = static_cast<Template>(sizes.vp == 1 ? random.below(3) : random.between(1, 2));
-    ActionList list = make_schedule(t, sizes).value();
+    auto made = make_schedule(t, sizes);
+    if (!made) continue;  // groups that deadlock
+    ActionList list = *std::move(made);
     if (random.chance(0.4)) split_backwards(list, random);
     for (int k = random.below(4); k > 0; --k) mutate(list, random);
     const auto facts = check_schedule(list);

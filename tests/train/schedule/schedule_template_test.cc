@@ -69,7 +69,7 @@ TEST(ScheduleTemplate, FollowsMegatronsTablesAndWarmUps) {
                               .group = integer_of(table, "group_size"),
                               .any_group = true};
     for (const auto& [schedule, key] : {std::pair{Template::interleaved, "warmup"},
-                                       std::pair{Template::interleaved_overlap, "warmup_ep_overlap"}}) {
+                                        std::pair{Template::interleaved_overlap, "warmup_ep_overlap"}}) {
       const ActionList list = make_schedule(schedule, sizes).value();
       for (std::size_t r = 0; r < list.ranks.size(); ++r) {
         std::int32_t leading = 0;
@@ -152,6 +152,16 @@ TEST(ScheduleTemplate, SaysWhichRuleTheSizesBreak) {
   EXPECT_THAT(refusal(Template::one_f_one_b, {.pp = 2, .microbatches = 0}), HasSubstr("0 microbatches"));
   EXPECT_THAT(refusal(Template::interleaved, {.pp = 1 << 20, .vp = 1 << 20, .microbatches = 1 << 30}),
               HasSubstr("are more than"));
+}
+
+TEST(ScheduleTemplate, TakesAnyGroupThatDoesNotDeadlock) {
+  // The last group of 2 leaves the ranks idle, but it runs.
+  EXPECT_TRUE(make_schedule(Template::interleaved,
+                            {.pp = 4, .vp = 2, .microbatches = 6, .group = 4, .any_group = true}));
+  // With pairs it does not always: here each of two ranks wants the other's gradient first.
+  EXPECT_THAT(
+      refusal(Template::interleaved_overlap, {.pp = 5, .vp = 2, .microbatches = 7, .any_group = true}),
+      HasSubstr("wait for each other in a circle"));
 }
 
 TEST(ScheduleTemplate, IsFoundByItsName) {
