@@ -1,5 +1,7 @@
 #include "tessera/core/cost/estimate.h"
 
+#include <cmath>
+
 namespace tessera {
 
 std::string_view name(Provenance provenance) noexcept {
@@ -27,7 +29,10 @@ std::string_view name(Provenance provenance) noexcept {
 Estimate& Estimate::operator+=(const Estimate& other) noexcept {
   time += other.time;
   error += other.error;
-  for (std::size_t i = 0; i < kProvenances; ++i) by_source[i] += other.by_source[i];
+  for (std::size_t i = 0; i < kProvenances; ++i) {
+    by_source[i] += other.by_source[i];
+    error_by_source[i] += other.error_by_source[i];
+  }
   return *this;
 }
 
@@ -35,7 +40,14 @@ Estimate& Estimate::operator*=(double factor) noexcept {
   time *= factor;
   error *= factor;
   for (Seconds& part : by_source) part *= factor;
+  for (Seconds& part : error_by_source) part *= factor;
   return *this;
+}
+
+Seconds Estimate::likely_error() const noexcept {
+  double squares = 0;
+  for (const Seconds part : error_by_source) squares += part.value() * part.value();
+  return Seconds(std::sqrt(squares));
 }
 
 }  // namespace tessera

@@ -76,8 +76,12 @@ Result<TaskCost> read_task(Cursor node) {
     for (std::size_t s = 0; s < kProvenances && !known; ++s) {
       if (name(static_cast<Provenance>(s)) != sources.key(i)) continue;
       known = true;
-      TESSERA_TRY(const double time, sources.item(i).number(0, kLongest));
+      const Cursor pair = sources.item(i);
+      if (!pair.is_list() || pair.size() != 2) return pair.error("a source is [seconds, error in seconds]");
+      TESSERA_TRY(const double time, pair.item(0).number(0, kLongest));
+      TESSERA_TRY(const double error, pair.item(1).number(0, kLongest));
       task.duration.by_source[s] = Seconds(time);
+      task.duration.error_by_source[s] = Seconds(error);
     }
     if (!known) return sources.item(i).error(fmt::format("unknown cost source {}", sources.key(i)));
   }

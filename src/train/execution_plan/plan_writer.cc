@@ -50,7 +50,8 @@ void write_cost(Writer& out, const BlockCost& cost) {
       for (std::size_t s = 0; s < kProvenances; ++s) {
         const Seconds time = task.duration.by_source[s];
         if (time.value() == 0) continue;
-        sources += fmt::format("{}{}: {}", sources.empty() ? "" : ", ", name(static_cast<Provenance>(s)), number(time));
+        sources += fmt::format("{}{}: [{}, {}]", sources.empty() ? "" : ", ", name(static_cast<Provenance>(s)), number(time),
+                               number(task.duration.error_by_source[s]));
       }
       out.line("      {}: {{seconds: {}, error: {}, compute_share: {}, bytes: {}, sources: {{{}}}}}",
                task_name(static_cast<Pass>(p), static_cast<TaskKind>(k), -1), number(task.duration.time),

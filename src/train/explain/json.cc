@@ -82,6 +82,7 @@ std::string plan_json(const PlanReport& report, const Job& job) {
                  {"schedule", report.plan.schedule},
                  {"usable", report.usable},
                  {"error", report.plan.predicted.error},
+                 {"worst_error", report.sources.worst_error},
                  {"plan", figures_json(report.figures)},
                  {"baseline", figures_json(report.baseline)},
                  {"even", figures_json(report.even)},

@@ -30,7 +30,7 @@ std::string layout_lines(const Job& job, const ExecutionPlan& plan) {
 
 std::string figures_table(const PlanReport& report) {
   const std::vector<const PlanFigures*> columns{&report.even, &report.baseline, &report.figures};
-  Table table;
+  Table table(4);
   const auto row = [&](std::string label, auto&& cell, std::string tail = "") {
     std::vector<std::string> cells{std::move(label)};
     for (const PlanFigures* figure : columns) cells.push_back(cell(*figure));
@@ -41,7 +41,8 @@ std::string figures_table(const PlanReport& report) {
   table.row({"", "even split,", "same partition,", "this plan"});
   table.row({"", "no overlap", "no overlap", ""});
   row("iteration  s", [](const PlanFigures& p) { return fmt::format("{:.3f}", p.iteration.value()); },
-      fmt::format("lower bound {:.3f}, ± {:.0f} % on the costs", f.lower_bound.value(), 100 * report.plan.predicted.error));
+      fmt::format("± {:.0f} % by the costs' error bounds; lower bound {:.3f}", 100 * report.plan.predicted.error,
+                  f.lower_bound.value()));
   row("tokens/s/GPU", [](const PlanFigures& p) {
     return with_thousands(static_cast<std::int64_t>(p.tokens_per_second_per_gpu + 0.5));
   });
@@ -95,7 +96,7 @@ std::string layer_span(const ModelSpec& model, BlockRange range) {
 
 std::string partition_table(const PlanReport& report) {
   const ExecutionPlan& plan = report.plan;
-  Table table;
+  Table table(5);
   table.row({"stage", "rank", "layers", "F ms", "B ms", "holds"});
   for (std::size_t s = 0; s < plan.partition.stages.size(); ++s) {
     const StageId stage(static_cast<std::int64_t>(s));

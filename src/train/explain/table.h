@@ -1,4 +1,4 @@
-// Right-aligned columns under a first, left-aligned one.
+// Right-aligned columns under a first, left-aligned one; a last column of words may be left-aligned too.
 #pragma once
 
 #include <fmt/format.h>
@@ -18,6 +18,8 @@ inline std::size_t display_width(std::string_view text) {
 
 class Table {
  public:
+  /// `words` is the column that holds text rather than figures.
+  explicit Table(std::size_t words = static_cast<std::size_t>(-1)) : words_(words) {}
   void row(std::vector<std::string> cells) { rows_.push_back(std::move(cells)); }
   [[nodiscard]] std::string text(std::string_view indent = "") const {
     std::vector<std::size_t> width;
@@ -30,7 +32,8 @@ class Table {
       std::string line(indent);
       for (std::size_t c = 0; c < row.size(); ++c) {
         const std::string padding(width[c] - display_width(row[c]), ' ');
-        line += c == 0 ? row[c] + padding : "   " + padding + row[c];
+        if (c > 0) line += "   ";
+        line += c == 0 || c == words_ ? row[c] + padding : padding + row[c];
       }
       line.erase(line.find_last_not_of(' ') + 1);
       out += line + '\n';
@@ -39,6 +42,7 @@ class Table {
   }
 
  private:
+  std::size_t words_;
   std::vector<std::vector<std::string>> rows_;
 };
 

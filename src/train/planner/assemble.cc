@@ -244,7 +244,8 @@ CostSources count_sources(const ExecutionPlan& plan) {
   }
   if (sum.time.value() > 0) {
     for (std::size_t s = 0; s < kProvenances; ++s) out.share[s] = sum.by_source[s] / sum.time;
-    out.error = sum.error / sum.time;
+    out.error = sum.likely_error() / sum.time;
+    out.worst_error = sum.error / sum.time;
   }
   return out;
 }

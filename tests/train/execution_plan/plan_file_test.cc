@@ -106,6 +106,7 @@ TEST(PlanFile, RoundTripsLosslessly) {
           EXPECT_EQ(before.duration.time, after.duration.time);
           EXPECT_EQ(before.duration.error, after.duration.error);
           EXPECT_EQ(before.duration.by_source, after.duration.by_source);
+          EXPECT_EQ(before.duration.error_by_source, after.duration.error_by_source);
           EXPECT_EQ(before.compute_share, after.compute_share);
         }
     ASSERT_EQ(again->pairs.size(), plan.pairs.size());

@@ -24,18 +24,23 @@ enum class Provenance : std::uint8_t {
 inline constexpr std::size_t kProvenances = 8;
 [[nodiscard]] std::string_view name(Provenance provenance) noexcept;
 
-/// Adds up: the time, the absolute error (bounds add), and the time by provenance.
+/// Adds up: the time and the absolute error, in all and by provenance.
 struct Estimate {
   Seconds time;
-  Seconds error;  ///< the truth is expected within time ± error
+  Seconds error;  ///< the truth is expected within time ± error, even if everything errs the same way
   std::array<Seconds, kProvenances> by_source{};
+  std::array<Seconds, kProvenances> error_by_source{};
 
   Estimate() = default;
   /// `relative_error` 0.12 = ±12 %.
   Estimate(Seconds t, Provenance source, double relative_error) noexcept
       : time(t), error(t * relative_error) {
     by_source[static_cast<std::size_t>(source)] = t;
+    error_by_source[static_cast<std::size_t>(source)] = error;
   }
+  /// Errors of one source add up (they share a cause), those of different sources are independent: root of the sum
+  /// of squares over the sources. At most `error`.
+  [[nodiscard]] Seconds likely_error() const noexcept;
   Estimate& operator+=(const Estimate& other) noexcept;
   Estimate& operator*=(double factor) noexcept;
   friend Estimate operator+(Estimate a, const Estimate& b) noexcept { return a += b; }

@@ -35,7 +35,8 @@ struct CostSources {
   std::array<double, kProvenances> share{};           ///< of the priced time of one microbatch
   std::array<std::int64_t, kProvenances> values{};    ///< priced durations, by their main source
   std::int64_t total = 0;                             ///< priced durations
-  double error = 0;                                   ///< bound on the relative error of the sum
+  double error = 0;                                   ///< likely relative error of the sum, see Estimate::likely_error
+  double worst_error = 0;                             ///< the same if every cost errs the same way
 };
 
 struct PlanReport {
