@@ -30,7 +30,7 @@ double hopper_share(double sequence) noexcept {
 double softmax_rate(const Context& c, double sequence, double head_dim) noexcept {
   const double peak = c.gpu.peak_of(Dtype::bf16).value();
   const double blackwell = peak > 2000e12 ? 0.68 : 1;
-  // Head dimension 64 fills the tensor cores half: 0.55 of the rate (FlashAttention-3, figures 5 and 6).
+  // Head dimension 64 fills the tensor cores half: 0.55 of the rate, an estimate.
   return peak * hopper_share(sequence) * blackwell * (head_dim <= 64 ? 0.55 : 1);
 }
 
@@ -39,8 +39,9 @@ constexpr double kLinearError = 0.25;
 constexpr double kSparseError = 0.4;
 constexpr double kUnmeasuredError = 0.6;
 
-// FP8 attention runs its two products at twice the rate and keeps the softmax: 1.2 against 0.74 PFLOP/s at
-// best (FlashAttention-3), less with the casts; Megatron-Bridge's recipes turn it on per model.
+// FP8 attention runs its two products at twice the rate and keeps the softmax in higher precision: an
+// estimate between the 0.62 of FlashAttention-3's best figures (0.74 against 1.2 PFLOP/s, arXiv:2407.08608)
+// and no gain at all.
 constexpr double kFp8Attention = 0.75;
 
 // Measured times per token scale with memory bandwidth to the power 0.6 between GPUs: GDN takes 0.137 µs on
