@@ -22,7 +22,7 @@ struct Prediction {
   const Run* run = nullptr;
   double tokens_per_second = 0;       ///< per GPU
   double peak_seconds_per_token = 0;  ///< model FLOPs / peak: what a constant MFU is applied to
-  double host_share = 0;
+  double host_share = 0, all_to_all_share = 0, traffic_share = 0;  ///< of the slowest stage
   [[nodiscard]] double error() const { return tokens_per_second / run->tokens_per_second_per_gpu - 1; }
 };
 
@@ -73,6 +73,11 @@ Result<Prediction> predict(const Run& run, const ModelSpec& model) {
   out.peak_seconds_per_token = training_flops_per_token(model, run.layout.sequence).value() /
                                cluster.gpu.peak_of(run.layout.dtype).value();
   out.host_share = step.host / step.slowest_stage;
+  out.all_to_all_share = step.all_to_all / step.slowest_stage;
+  // Elementwise traffic is what the price loses when it costs nothing.
+  input.constants.memory_traffic = 0;
+  TESSERA_TRY(const ModelCost without, price_model(input));
+  out.traffic_share = 1 - step_time(input, without).slowest_stage / step.slowest_stage;
   return out;
 }
 
@@ -130,9 +135,10 @@ void print_row(const Prediction& p) {
   const Run& run = *p.run;
   const Layout& l = run.layout;
   const auto layout = fmt::format("TP{} PP{} VP{} EP{} mbs{}", l.tp, l.pp, l.vp, l.ep, l.microbatch_size);
-  fmt::print("{:6.2f} {:24} {:6}×{:<4} {:5} {:26} {:8.0f} {:9.0f} {:+7.1f} {:6.0f}\n", run.release, run.model,
-             run.system, run.gpus, name(l.dtype), layout, run.tokens_per_second_per_gpu, p.tokens_per_second,
-             100 * p.error(), 100 * p.host_share);
+  fmt::print("{:6.2f} {:24} {:6}×{:<4} {:5} {:26} {:8.0f} {:9.0f} {:+7.1f} {:5.0f} {:4.0f} {:5.0f}\n",
+             run.release, run.model, run.system, run.gpus, name(l.dtype), layout,
+             run.tokens_per_second_per_gpu, p.tokens_per_second, 100 * p.error(), 100 * p.host_share,
+             100 * p.all_to_all_share, 100 * p.traffic_share);
 }
 
 void print_groups(const std::vector<Prediction>& predictions, std::string_view title,
@@ -154,7 +160,7 @@ Status run_all(const std::string& models) {
   std::vector<Prediction> predictions;
   fmt::print("{}\n",
              "release model                    system      dtype layout                     measured "
-             "predicted error % host %");
+             "predicted error %  host  A2A traffic %");
   for (const Run& run : runs) {
     if (!loaded.contains(run.model)) {
       TESSERA_TRY(ModelSpec model, load_model(models, run));

@@ -38,7 +38,7 @@ std::vector<std::vector<BlockId>> published_stages(const ModelSpec& model, std::
 namespace {
 
 struct Rank {
-  double forward = 0, backward = 0, host = 0;
+  double forward = 0, backward = 0, host = 0, all_to_all = 0;
   std::int64_t dense = 0, expert = 0;
 };
 
@@ -54,9 +54,14 @@ StepTime step_time(const CostInput& input, const ModelCost& cost) {
       const BlockCost& kind = cost.of(block);
       rank.forward += kind.serial(Pass::forward).value();
       rank.backward += kind.serial(Pass::backward).value() + kind.serial(Pass::weight).value();
-      for (const auto& pass : kind.tasks)
-        for (const TaskCost& task : pass)
-          rank.host += task.duration.by_source[static_cast<std::size_t>(Provenance::constant)].value();
+      for (const auto& pass : kind.tasks) {
+        for (std::size_t k = 0; k < kTaskKinds; ++k) {
+          const Estimate& duration = pass[k].duration;
+          rank.host += duration.by_source[static_cast<std::size_t>(Provenance::constant)].value();
+          if (resource_of(static_cast<TaskKind>(k)) == Resource::comm)
+            rank.all_to_all += duration.time.value();
+        }
+      }
       rank.dense += kind.memory.dense_parameters;
       rank.expert += kind.memory.expert_parameters;
     }
@@ -86,6 +91,7 @@ StepTime step_time(const CostInput& input, const ModelCost& cost) {
       Seconds(exposed(step.reduce_scatter, ranks[0].backward) + exposed(step.all_gather, ranks[0].forward));
   out.optimizer = step.optimizer.time;
   out.host = Seconds(slowest.host);
+  out.all_to_all = Seconds(slowest.all_to_all);
   // Plain 1F1B sends and waits twice a microbatch; interleaving hides it.
   const double exposed_transfer =
       l.pp > 1 && l.vp == 1 ? 2 * microbatches * (transfer.duration.time + transfer.latency).value() : 0;

@@ -11,7 +11,8 @@ struct StepTime {
   Seconds bubble;
   Seconds reduction;
   Seconds optimizer;
-  Seconds host;  ///< share of the slowest stage that is `constant`
+  Seconds host;        ///< part of the slowest stage's time that launching adds
+  Seconds all_to_all;  ///< part of the slowest stage's time
 };
 
 /// M · slowest stage + (pp − 1)/vp · mean stage + transfers + exposed reduction + optimizer.

@@ -102,6 +102,7 @@ struct KernelTable::Tables {
     for (const double value : shape)
       if (!(value > 0) || !std::isfinite(value)) return std::nullopt;
     const kt::Prediction prediction = surface->predict(shape);
+    if (!std::isfinite(prediction.seconds)) return std::nullopt;
     const Provenance provenance = prediction.octaves_beyond > 0 ? Provenance::extended_table
                                   : own                         ? Provenance::table
                                                                 : Provenance::scaled_table;

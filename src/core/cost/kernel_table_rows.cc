@@ -16,6 +16,8 @@ namespace {
 
 constexpr std::string_view kHeader = "op,device,dtype,shape,latency_us,source";
 constexpr std::size_t kColumns = 6;
+// Preparing a group takes the cube of its size: at this one, about a second.
+constexpr std::size_t kMostShapes = 1000;
 
 std::string_view cut(std::string_view& rest, char separator) noexcept {
   const std::size_t end = rest.find(separator);
@@ -83,6 +85,11 @@ class Reader {
     TESSERA_CHECK(read_shape(ops()[*op], shape_text, point.shape, variant));
     const std::uint32_t group = group_of(ops()[*op], device, dtype, source, variant);
     auto& points = out_.groups[group].points;
+    if (points.size() == kMostShapes)
+      return error("",
+                   fmt::format("more than {} rows of {} on {} in {} from {}", kMostShapes, op_name, device,
+                               dtype, source),
+                   "Keep a coarser grid of shapes.");
     out_.rows.push_back({group, static_cast<std::uint32_t>(points.size()), point.seconds});
     points.push_back(point);
     return {};

@@ -13,8 +13,9 @@ namespace {
 Result<bool> has_score_correction(Draft& draft, bool by_default) {
   const auto method = draft.keys.present("topk_method");
   if (!method) return by_default;
-  TESSERA_TRY(const auto name, method->string());
-  return name == "noaux_tc";
+  const auto name = method->string();
+  if (!name) return std::unexpected(name.error());
+  return *name == "noaux_tc";
 }
 
 Result<SparseIndexer> read_indexer(Draft& draft) {

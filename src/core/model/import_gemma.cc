@@ -14,21 +14,32 @@ enum View { full, sliding };
 // layer_types, or a full layer every sliding_window_pattern-th. Neither: an error, never all full.
 Result<std::vector<int>> read_views(Draft& draft) {
   static constexpr std::array known{Kind{"full_attention", full}, Kind{"sliding_attention", sliding}};
+  // Later exports write the rule with an underscore, beside the list.
+  static constexpr std::array<std::string_view, 2> rule_names{"sliding_window_pattern",
+                                                              "_sliding_window_pattern"};
   const auto list = draft.keys.present("layer_types");
-  const auto pattern = draft.keys.present("sliding_window_pattern");
+  TESSERA_TRY(const auto pattern, one_of(draft.keys, rule_names));
   if (!list && !pattern)
     return draft.keys.error(
         "neither layer_types nor sliding_window_pattern says which layers are full attention",
         "Gemma 3 has sliding_window_pattern: 6, every sixth layer.");
-  std::int64_t every = 0;
-  if (pattern) {
-    TESSERA_TRY(every, pattern->integer(1, max_layers));
-  }
   std::vector<int> out;
   if (list) {
     TESSERA_TRY(out, per_layer_kinds(draft, *list, known));
-  } else {
-    for (std::int64_t i = 0; i < draft.all(); ++i) out.push_back((i + 1) % every == 0 ? full : sliding);
+  }
+  if (!pattern) return out;
+  TESSERA_TRY(const auto every, pattern->integer(1, max_layers));
+  for (std::int64_t i = 0; i < (list ? draft.layer_count : draft.all()); ++i) {
+    const int rule = (i + 1) % every == 0 ? full : sliding;
+    if (!list) {
+      out.push_back(rule);
+    } else if (out[static_cast<std::size_t>(i)] != rule) {
+      return list->item(static_cast<std::size_t>(i))
+          .error(fmt::format("layer {} is {} here, but {} = {} makes it {}", i,
+                             rule == full ? "sliding" : "full", pattern->path(), every,
+                             rule == full ? "full" : "sliding"),
+                 "Keep one of the two keys.");
+    }
   }
   return out;
 }

@@ -14,6 +14,8 @@ namespace tessera::train {
 namespace {
 
 constexpr std::int64_t kMostLayers = 4096;
+// Stages × microbatches; beyond it a schedule takes gigabytes, and no training step is near it.
+constexpr std::int64_t kMostChunks = std::int64_t{1} << 22;
 
 // An error from below that knows no file gets the job's line and key.
 std::unexpected<Error> located(Cursor where, Error error) {
@@ -214,6 +216,10 @@ Result<Job> read_job(const Document& document, const std::string& directory) {
     error.line = at ? at->line() : layout.line();
     return std::unexpected(std::move(error));
   }
+  if (job.layout.stages() * job.layout.microbatches > kMostChunks)
+    return layout.error(fmt::format("{} stages × {} microbatches are more than {} chunks", job.layout.stages(),
+                                    job.layout.microbatches, kMostChunks),
+                        "Use larger microbatches or fewer stages.");
   if (!job.cluster.rank_speed.empty() && static_cast<std::int64_t>(job.cluster.rank_speed.size()) != job.layout.pp)
     return cluster.find("rank_speed").value_or(cluster).error(
         fmt::format("{} entries for pp = {} ranks", job.cluster.rank_speed.size(), job.layout.pp));

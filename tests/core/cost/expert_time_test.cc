@@ -47,9 +47,18 @@ TEST(ExpertTime, ChargesIdleSlotsAndFurtherTiles) {
   EXPECT_NEAR(microseconds(model.evaluate(load)), 20 + 92 + 24 * 0.7, 1e-9) << "no tile term without a tile";
   model.tile = 128;
   EXPECT_NEAR(microseconds(model.evaluate(load)), 20 + 92 + 24 * 0.7 + 2 * 3, 1e-9);
-  // 128 tokens whole or halved: one tile or two.
-  EXPECT_LT(model.evaluate({.slots = 2, .active = 1, .tokens = 128, .tiles = 1}),
-            model.evaluate({.slots = 2, .active = 1, .tokens = 128, .tiles = 2}));
+  // One expert whole, or halved over two slots: a full tile becomes two, 200 and 130 tokens fill two either
+  // way.
+  model.beta = Seconds(0);
+  const auto time = [&](double tokens, std::int64_t parts) {
+    const auto count = static_cast<double>(parts);
+    return model.evaluate(
+        {.slots = 2, .active = parts, .tokens = tokens, .tiles = count * std::ceil(tokens / count / 128)});
+  };
+  const Seconds activation = model.b - model.d;
+  EXPECT_NEAR(microseconds(time(128, 2) - time(128, 1)), microseconds(activation), 1e-9);
+  EXPECT_NEAR(microseconds(time(200, 2) - time(200, 1)), microseconds(activation - model.b2), 1e-9);
+  EXPECT_NEAR(microseconds(time(130, 2) - time(130, 1)), microseconds(activation - model.b2), 1e-9);
 }
 
 TEST(ExpertTime, AnIdleGpuTakesItsMeasuredTimeOrTheSlotsTerm) {

@@ -135,6 +135,7 @@ TEST(KernelTable, HasNoAnswerWhereNoTableReaches) {
   EXPECT_TRUE(table().mamba2(gpu("B200"), 128, 64, 8, 128, 4096, 1));
   EXPECT_FALSE(table().gemm(gpu("H200"), Dtype::bf16, 0, 4096, 4096));
   EXPECT_FALSE(table().gemm(gpu("H200"), Dtype::bf16, NAN, 4096, 4096));
+  EXPECT_FALSE(table().gemm(gpu("H200"), Dtype::bf16, 1e200, 1e200, 4096));
 }
 
 TEST(KernelTable, LeavesRowsOutWithinTheGoal) {
@@ -192,6 +193,9 @@ TEST(KernelTable, RefusesBadRowsWithTheirLine) {
             "x.csv:3: latency_us: 'nan' is not a positive number of microseconds");
   EXPECT_EQ(error("gemm,,fp8,m=1;n=2;k=3,1,x"), "x.csv:3: device: is empty");
   EXPECT_THAT(error("gemm,D,fp8,m=1;n=2;k=3,4.5"), HasSubstr("x.csv:3: 5 columns, expected 6"));
+  std::string many;
+  for (int i = 1; i <= 1000; ++i) many += "gemm,D,fp8,m=" + std::to_string(i) + ";n=2;k=3,4.5,x\n";
+  EXPECT_THAT(error(many), HasSubstr("x.csv:1002: more than 1000 rows of gemm on D in fp8 from x"));
   EXPECT_THAT(KernelTable::parse("op,device\n", "x.csv").error().text(),
               HasSubstr("x.csv:1: the first line"));
   EXPECT_THAT(KernelTable::parse(kHeader, "x.csv").error().text(), HasSubstr("the table holds no row"));

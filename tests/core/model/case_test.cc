@@ -53,6 +53,19 @@ TEST(Case, GemmaWindowPattern) {
   EXPECT_EQ(count_parameters(*gemma).model.total(), 999'885'952);
 }
 
+TEST(Case, GemmaRuleUnderItsLaterNameAndAgainstTheList) {
+  const std::string frame =
+      R"({"model_type": "gemma3_text", "hidden_size": 64, "intermediate_size": 96, "vocab_size": 8,
+    "num_attention_heads": 4, "num_key_value_heads": 1, "head_dim": 16, "num_hidden_layers": 2, "sliding_window": 8,)";
+  EXPECT_EQ(layer_pattern(*import_text(frame + R"("_sliding_window_pattern": 2})")), "WD AD");
+  EXPECT_THAT(
+      error_of(frame +
+               R"("_sliding_window_pattern": 2, "layer_types": ["full_attention", "full_attention"]})"),
+      HasSubstr("layer_types[0]: layer 0 is full here, but _sliding_window_pattern = 2 makes it sliding"));
+  EXPECT_THAT(error_of(frame.substr(0, frame.size() - 1) + "}"),
+              HasSubstr("neither layer_types nor sliding_window_pattern"));
+}
+
 TEST(Case, HybridWithoutListOrRuleIsRefused) {
   EXPECT_THAT(
       error_of(R"({"model_type": "qwen3_next", "hidden_size": 64, "vocab_size": 8, "num_hidden_layers": 4,

@@ -1,10 +1,11 @@
-// Reads a model description: a Hugging Face config.json of a known family, or the house's native YAML.
+// Reads a model description: a Hugging Face config.json of a known family, or the house's native YAML
+// (docs/model-file.md).
 //
 // Families are told apart by `model_type`, and each reads its own keys only. A key that contradicts another,
 // a missing one, an unknown family or layer kind is an error naming file, line and key. What had to be
-// decided (an MTP tail in a layer list, 1-based layer lists) is said in ModelSpec::notes. Bounds: at most
-// 4,096 layers, 65,536 experts, widths up to 2^24, so a hostile file cannot make the reader allocate without
-// end.
+// decided (an MTP tail in a layer list, 1-based layer lists, a family's default for an absent key) is said in
+// ModelSpec::notes. Bounds: at most 4,096 layers, 65,536 experts, widths up to 2^24 and 10^18 parameters, so
+// a hostile file can neither make the reader allocate without end nor overflow a count.
 #pragma once
 
 #include <span>

@@ -169,7 +169,7 @@ struct Block {
 
 struct ModelSpec {
   std::string name;    ///< from the file name, or `name:` in native YAML
-  std::string family;  ///< the config's model_type
+  std::string family;  ///< the config's model_type; "native" for native YAML
   std::int64_t hidden = 0;
   std::int64_t vocabulary = 0;
   bool tied_embeddings = false;

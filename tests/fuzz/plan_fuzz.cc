@@ -1,0 +1,49 @@
+// Plan files from any bytes: an error with a place, or a plan that can be written, read again and simulated.
+#include <cstdlib>
+
+#include "fuzz/mutate.h"
+#include "fuzz/tally.h"
+#include "tessera/train/execution_plan/plan_file.h"
+#include "tessera/train/simulate/simulate.h"
+#include "tessera/train/simulate/simulation_trace.h"
+
+namespace {
+
+using namespace tessera;
+
+fuzzing::Tally tally("plan");
+
+void use(const train::ExecutionPlan& plan) {
+  const std::string text = train::write_plan(plan);
+  const auto document = Document::parse(text, "again.yaml", DocumentFormat::yaml);
+  if (!document) std::abort();
+  const auto again = train::read_plan(document->root());
+  if (!again || train::write_plan(*again) != text) std::abort();
+  const auto result = train::simulate(plan, {.slices = true});
+  if (!result) std::abort();
+  if (!(result->iteration >= result->lower_bound * (1 - 1e-9))) std::abort();
+  if (train::chrome_trace(plan, *result).empty()) std::abort();
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  const std::string_view text(reinterpret_cast<const char*>(data), size);
+  ++tally.mutants;
+  const auto document = Document::parse(text, "mutant.yaml", DocumentFormat::yaml);
+  if (!document) return 0;
+  ++tally.parsed;
+  if (document->root().is_map() && document->root().find("tessera_plan")) ++tally.reached;
+  const auto plan = train::read_plan(document->root());
+  if (plan) {
+    ++tally.accepted;
+    use(*plan);
+  } else if (plan.error().message.empty() || plan.error().file.empty()) {
+    std::abort();
+  }
+  return 0;
+}
+
+extern "C" std::size_t LLVMFuzzerCustomMutator(std::uint8_t* data, std::size_t size, std::size_t max_size, unsigned seed) {
+  return fuzzing::mutate(data, size, max_size, seed);
+}
