@@ -5,6 +5,7 @@
 #include <chrono>
 #include <numeric>
 #include <optional>
+#include <utility>
 
 #include "flat_graph.h"
 
@@ -46,12 +47,14 @@ LaunchOrder order_of(const FlatGraph& graph, PairRule rule) {
 }
 
 // Launch order by start; what starts together keeps its order, in which a task stands after those it needs.
-PairSchedule streams(const FlatGraph& graph, LaunchOrder order) {
+PairSchedule streams(const FlatGraph& graph, const LaunchOrder& order) {
   std::vector<double> start;
   PairSchedule schedule;
   schedule.makespan = Seconds(start_times(graph, order, start));
-  std::ranges::stable_sort(order, {},
-                           [&](std::int32_t task) { return start[static_cast<std::size_t>(task)]; });
+  std::vector<std::pair<double, std::int32_t>> launches(order.size());
+  for (std::size_t i = 0; i < order.size(); ++i)
+    launches[i] = {start[static_cast<std::size_t>(order[i])], static_cast<std::int32_t>(i)};
+  std::ranges::sort(launches);
   schedule.start.reserve(start.size());
   schedule.end.reserve(start.size());
   for (std::size_t i = 0; i < start.size(); ++i) {
@@ -59,7 +62,8 @@ PairSchedule streams(const FlatGraph& graph, LaunchOrder order) {
     schedule.end.emplace_back(start[i] + graph.duration[i]);
   }
   schedule.order.reserve(order.size());
-  for (const std::int32_t task : order) schedule.order.emplace_back(task);
+  for (const auto& [time, place] : launches)
+    schedule.order.emplace_back(order[static_cast<std::size_t>(place)]);
   return schedule;
 }
 

@@ -1,6 +1,7 @@
 #include "tessera/train/simulate/simulate.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "action_parts.h"
 #include "action_timing.h"
@@ -119,7 +120,7 @@ class RankAccount {
     std::vector<std::size_t> stages;
     for (std::size_t s = 0; s < plan_.actions.stages(); ++s)
       if (plan_.actions.rank_of_stage[s].index() == rank_) stages.push_back(s);
-    std::ranges::stable_sort(stages, {}, [&](std::size_t s) { return timeline_.weights_done[s]; });
+    std::ranges::sort(stages, {}, [&](std::size_t s) { return std::pair(timeline_.weights_done[s], s); });
     Seconds reduced;
     for (const std::size_t s : stages)
       reduced = std::max(reduced, timeline_.weights_done[s]) + step.reduce_scatter * share.of(s);
