@@ -8,9 +8,11 @@ target_compile_options(tessera_options INTERFACE -Wall -Wextra -Wpedantic -Wshad
                                                  -Wno-sign-conversion -Wnon-virtual-dtor
                                                  # designated initialisers leave fields out on purpose
                                                  -Wno-missing-field-initializers
-                                                 # GCC 12 reports impossible overlaps inside std::string
+                                                 # GCC 12 reports impossible sizes and overlaps inside std::string
                                                  $<$<CXX_COMPILER_ID:GNU>:-Wno-restrict>
-                                                 $<$<CXX_COMPILER_ID:GNU>:-Wno-stringop-overflow>)
+                                                 $<$<CXX_COMPILER_ID:GNU>:-Wno-stringop-overflow>
+                                                 $<$<CXX_COMPILER_ID:GNU>:-Wno-array-bounds>
+                                                 $<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized>)
 
 # Headers that nearly every file of a kind includes, parsed once: they are most of the build time.
 function(tessera_precompile target)

@@ -315,7 +315,8 @@ Result<Document> Document::parse(std::string_view text, std::string file, Docume
       const YAML::Node root = YAML::Load(std::string(text));
       TESSERA_CHECK(builder.add_yaml(root, 0, 0));
     } catch (const YAML::Exception& failure) {
-      return std::unexpected(at(file, failure.mark.line + 1, "", "not valid YAML: " + failure.msg));
+      return std::unexpected(at(file, failure.mark.line + 1, "", "not valid YAML: " + failure.msg,
+                                text.find("\n\t") == std::string_view::npos ? "" : "YAML is indented by blanks, not tabs."));
     } catch (const std::exception& failure) {
       return std::unexpected(at(file, 0, "", fmt::format("not readable as YAML: {}", failure.what())));
     }

@@ -14,6 +14,17 @@ namespace tessera::train {
 
 namespace {
 
+// The templates know no job: their error gets the place of the job's schedule section, or of its layout.
+Error in_schedule(const Job& job, Error error) {
+  error.file = job.file;
+  error.key = "schedule";
+  if (!job.document) return error;
+  const Cursor root = job.document->root();
+  const auto section = root.find("schedule") ? root.find("schedule") : root.find("layout");
+  if (section) error.line = section->line();
+  return error;
+}
+
 // A stage's durations by hand, as one block: an attention task for each pass.
 BlockCost hand_given_stage(std::size_t stage, const StageDurations& given) {
   BlockCost cost;
@@ -161,7 +172,9 @@ Result<ExecutionPlan> assemble_plan(const Job& job, const PricedJob& priced, con
                             .vp = static_cast<std::int32_t>(job.layout.vp),
                             .microbatches = static_cast<std::int32_t>(job.layout.microbatches),
                             .group = job.group};
-  TESSERA_TRY(plan.actions, make_schedule(schedule, sizes));
+  auto actions = make_schedule(schedule, sizes);
+  if (!actions) return std::unexpected(in_schedule(job, std::move(actions).error()));
+  plan.actions = *std::move(actions);
   plan.group = job.group != 0 ? job.group : sizes.pp;
   for (std::size_t b = 0; b < job.model.blocks.size(); ++b)
     plan.blocks.push_back({job.model.blocks[b].kind, job.model.blocks[b].layer, priced.cost.kind_of_block[b]});

@@ -27,6 +27,10 @@ std::unexpected<Error> located(Cursor where, Error error) {
   return std::unexpected(std::move(error));
 }
 
+std::string layer_span(std::int64_t first, std::int64_t last) {
+  return first == last ? fmt::format("Layer {}", first) : fmt::format("Layers {} … {}", first, last);
+}
+
 Result<Partition> layers_per_stage(Cursor list, const ModelSpec& model, std::int64_t stages) {
   if (static_cast<std::int64_t>(list.size()) != stages)
     return list.error(fmt::format("{} entries for {} stages (pp × vp)", list.size(), stages));
@@ -44,8 +48,8 @@ Result<Partition> layers_per_stage(Cursor list, const ModelSpec& model, std::int
   if (layers != model.layers())
     return list.error(fmt::format("the stages hold {} layers, the model has {}", layers, model.layers()),
                       layers < model.layers()
-                          ? fmt::format("Layers {} … {} would be lost.", layers, model.layers() - 1)
-                          : fmt::format("Layers {} … {} do not exist.", model.layers(), layers - 1));
+                          ? fmt::format("{} would be lost.", layer_span(layers, model.layers() - 1))
+                          : fmt::format("{} do not exist.", layer_span(model.layers(), layers - 1)));
   return partition;
 }
 
