@@ -16,6 +16,7 @@ struct PlanArguments {
   std::string output = "plan.yaml";
   std::string trace = "plan.trace.json";
   bool no_trace = false;
+  bool ignore_memory = false;
   JobFlags flags;
 };
 
@@ -23,13 +24,14 @@ Outcome run(const PlanArguments& arguments, const Common& common) {
   TESSERA_TRY(const auto overrides, arguments.flags.overrides());
   TESSERA_TRY(const train::Job job, train::read_job_file(arguments.job, overrides));
   TESSERA_TRY(const train::PlanReport report, train::make_plan(job, {.slices = !arguments.no_trace}));
-  if (report.usable) {
+  const bool write = report.usable || arguments.ignore_memory;
+  if (write) {
     TESSERA_CHECK(write_file(arguments.output, train::write_plan(report.plan)));
     if (!arguments.no_trace) TESSERA_CHECK(write_file(arguments.trace, train::chrome_trace(report.plan, report.simulated)));
   }
   print(common.json ? train::plan_json(report, job) : train::plan_text(report, job, {.color = color_terminal()}));
-  if (!report.usable) {
-    if (!common.json) print("\nwrote nothing: the plan does not fit\n");
+  if (!write) {
+    if (!common.json) print("\nwrote nothing: the plan does not fit (--ignore-memory writes it all the same)\n");
     return 1;
   }
   if (!common.json)
@@ -48,6 +50,7 @@ void add_plan(CLI::App& app, Common& common, Outcome& outcome) {
   command->add_option("-o,--output", arguments->output, "plan file to write")->capture_default_str();
   command->add_option("--trace", arguments->trace, "Chrome trace to write, for ui.perfetto.dev")->capture_default_str();
   command->add_flag("--no-trace", arguments->no_trace, "write no trace");
+  command->add_flag("--ignore-memory", arguments->ignore_memory, "write the plan even when it does not fit the device");
   command->add_flag("--json", common.json, "print JSON");
   arguments->flags.declare(*command);
   command->callback([arguments, &common, &outcome] { outcome = run(*arguments, common); });

@@ -247,7 +247,7 @@ CostSources count_sources(const ExecutionPlan& plan) {
   for (const PlanBlock& block : plan.blocks) {
     for (const auto& pass : plan.costs[static_cast<std::size_t>(block.cost)].tasks) {
       for (const TaskCost& task : pass) {
-        if (!task.exists) continue;
+        if (!task.exists || task.duration.time.value() <= 0) continue;
         sum += task.duration;
         ++out.total;
         const auto& by_source = task.duration.by_source;
