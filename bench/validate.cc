@@ -1,19 +1,19 @@
-// Predicts 94 published training runs with no constant fitted to them, and says how far off it is.
+// Plans 94 published training runs as `tessera plan` does, with no constant fitted to them, and says how far
+// off the tokens/s are, whether the simulator agrees with the closed form, and which layouts memory is said
+// not to hold.
 //   validate [models directory]
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
-#include <filesystem>
 #include <functional>
 #include <map>
 #include <numeric>
 
-#include "tessera/core/model/count.h"
-#include "tessera/core/model/import.h"
+#include "tessera/train/planner/plan.h"
+#include "validate/closed_form.h"
 #include "validate/runs.h"
-#include "validate/step_time.h"
 
 namespace tessera::bench {
 namespace {
@@ -22,62 +22,35 @@ struct Prediction {
   const Run* run = nullptr;
   double tokens_per_second = 0;       ///< per GPU
   double peak_seconds_per_token = 0;  ///< model FLOPs / peak: what a constant MFU is applied to
-  double host_share = 0, all_to_all_share = 0, traffic_share = 0;  ///< of the slowest stage
+  double host_share = 0, all_to_all_share = 0, traffic_share = 0;  ///< of the slowest rank's microbatch
+  double formula = 0;                                              ///< simulated step / closed form
+  double memory = 0;  ///< peak of the fullest rank / its device's
+  Bytes peak_memory, activation;
+  train::RankMemory resident;  ///< of that rank
+  bool fits = true;
   [[nodiscard]] double error() const { return tokens_per_second / run->tokens_per_second_per_gpu - 1; }
 };
 
-// Published name by prefix → file in the models directory.
-constexpr std::pair<std::string_view, std::string_view> kModels[] = {
-    {"DeepSeekV3", "DeepSeek-V3"},
-    {"DeepSeekV4 Flash", "DeepSeek-V4-Flash"},
-    {"GPT OSS 120B", "gpt-oss-120b"},
-    {"Qwen3_235B", "Qwen3-235B-A22B"},
-    {"Qwen3_30B", "Qwen3-30B-A3B"},
-    {"Kimi_K2", "Kimi-K2"},
-    {"Nemotron_3_Nano", "Nemotron-3-Nano-30B-A3B"},
-    {"Nemotron_3_Super", "Nemotron-3-Super"},
-    {"Nemotron_3_Ultra", "Nemotron-3-Ultra-550B-A55B"},
-    {"Nemotron_3_5_Lightning", "Nemotron-3.5-Lightning-30B-A3B"},
-};
-
-Result<ModelSpec> load_model(const std::string& directory, const Run& run) {
-  for (const auto& [published, stem] : kModels) {
-    if (!run.model.starts_with(published)) continue;
-    for (const std::string_view extension : {".json", ".yaml"}) {
-      const std::string path = fmt::format("{}/{}{}", directory, stem, extension);
-      if (!std::filesystem::exists(path)) continue;
-      TESSERA_TRY(ModelSpec model, import_model_file(path));
-      if (run.model.contains("w/o MTP"))
-        std::erase_if(model.blocks, [](const Block& block) { return block.kind == BlockKind::mtp; });
-      return model;
-    }
-    return bad_input(fmt::format("{} holds no file {}.json or .yaml", directory, stem));
-  }
-  return bad_input(fmt::format("no model file is known for {}", run.model));
-}
-
 Result<Prediction> predict(const Run& run, const ModelSpec& model) {
-  TESSERA_TRY(Cluster cluster, cluster_preset(run.system));
-  cluster.gpus = run.gpus;
-  TESSERA_CHECK(check_layout(run.layout, run.gpus, &model));
-  CostInput input{.model = &model,
-                  .cluster = &cluster,
-                  .layout = &run.layout,
-                  .software = run.software,
-                  .table = &KernelTable::builtin()};
-  TESSERA_TRY(const ModelCost cost, price_model(input));
-  const StepTime step = step_time(input, cost);
+  TESSERA_TRY(train::Job job, job_of(run, model));
+  constexpr train::PlanOptions kFigures{.slices = false, .baselines = false};
+  TESSERA_TRY(const train::PlanReport report, train::make_plan(job, kFigures));
+  const ClosedForm formula = closed_form(report.plan);
   Prediction out{.run = &run};
-  const double tokens = static_cast<double>(run.global_batch * run.layout.sequence);
-  out.tokens_per_second = tokens / step.total.value() / static_cast<double>(run.gpus);
-  out.peak_seconds_per_token = training_flops_per_token(model, run.layout.sequence).value() /
-                               cluster.gpu.peak_of(run.layout.dtype).value();
-  out.host_share = step.host / step.slowest_stage;
-  out.all_to_all_share = step.all_to_all / step.slowest_stage;
+  out.tokens_per_second = report.figures.tokens_per_second_per_gpu;
+  out.formula = report.figures.iteration / formula.step;
+  out.memory = report.figures.peak_memory / report.plan.memory_limit;
+  out.peak_memory = report.figures.peak_memory;
+  out.fits = report.usable;
+  out.peak_seconds_per_token = report.plan.flops_per_token / report.plan.peak.value();
+  out.host_share = formula.host / formula.slowest_rank;
+  out.all_to_all_share = formula.all_to_all / formula.slowest_rank;
   // Elementwise traffic is what the price loses when it costs nothing.
-  input.constants.memory_traffic = 0;
-  TESSERA_TRY(const ModelCost without, price_model(input));
-  out.traffic_share = 1 - step_time(input, without).slowest_stage / step.slowest_stage;
+  job.constants.memory_traffic = 0;
+  TESSERA_TRY(const train::PlanReport without, train::make_plan(job, kFigures));
+  out.traffic_share = 1 - closed_form(without.plan).slowest_rank / formula.slowest_rank;
+  out.resident = report.plan.memory[static_cast<std::size_t>(report.figures.peak_rank)];
+  out.activation = report.simulated.ranks[static_cast<std::size_t>(report.figures.peak_rank)].peak_activation;
   return out;
 }
 
@@ -135,10 +108,31 @@ void print_row(const Prediction& p) {
   const Run& run = *p.run;
   const Layout& l = run.layout;
   const auto layout = fmt::format("TP{} PP{} VP{} EP{} mbs{}", l.tp, l.pp, l.vp, l.ep, l.microbatch_size);
-  fmt::print("{:6.2f} {:24} {:6}×{:<4} {:5} {:26} {:8.0f} {:9.0f} {:+7.1f} {:5.0f} {:4.0f} {:5.0f}\n",
-             run.release, run.model, run.system, run.gpus, name(l.dtype), layout,
-             run.tokens_per_second_per_gpu, p.tokens_per_second, 100 * p.error(), 100 * p.host_share,
-             100 * p.all_to_all_share, 100 * p.traffic_share);
+  fmt::print(
+      "{:6.2f} {:24} {:6}×{:<4} {:5} {:26} {:8.0f} {:9.0f} {:+7.1f} {:5.0f} {:4.0f} {:5.0f} {:+8.1f} {:7.0f} "
+      "{:4.0f}{}\n",
+      run.release, run.model, run.system, run.gpus, name(l.dtype), layout, run.tokens_per_second_per_gpu,
+      p.tokens_per_second, 100 * p.error(), 100 * p.host_share, 100 * p.all_to_all_share,
+      100 * p.traffic_share, 100 * (p.formula - 1), gibibytes(p.peak_memory), 100 * p.memory,
+      p.fits ? "" : " !");
+}
+
+// What the memory model denies though it ran.
+void print_misfits(const std::vector<Prediction>& predictions) {
+  for (const Prediction& p : predictions) {
+    if (p.fits) continue;
+    const train::RankMemory& m = p.resident;
+    fmt::print(
+        "\n{} {} on {}: {:.0f} GiB, {:.0f} % of the device (weights {:.0f}, gradients {:.0f}, optimizer "
+        "{:.0f}, "
+        "activations {:.0f}, workspace {:.0f})",
+        p.run->release, p.run->model, p.run->system, gibibytes(p.peak_memory), 100 * p.memory,
+        gibibytes(m.weights), gibibytes(m.gradients), gibibytes(m.optimizer), gibibytes(p.activation),
+        gibibytes(m.workspace));
+  }
+  const auto fit = std::ranges::count_if(predictions, &Prediction::fits);
+  fmt::print("\nmemory: {} of {} published layouts are said to fit (at most {:.0f} % of the device)\n", fit,
+             predictions.size(), 100 * train::kUsableMemory);
 }
 
 void print_groups(const std::vector<Prediction>& predictions, std::string_view title,
@@ -160,10 +154,10 @@ Status run_all(const std::string& models) {
   std::vector<Prediction> predictions;
   fmt::print("{}\n",
              "release model                    system      dtype layout                     measured "
-             "predicted error %  host  A2A traffic %");
+             "predicted error %  host  A2A traffic %  formula     GiB    %");
   for (const Run& run : runs) {
     if (!loaded.contains(run.model)) {
-      TESSERA_TRY(ModelSpec model, load_model(models, run));
+      TESSERA_TRY(ModelSpec model, read_model(models, run));
       loaded.emplace(run.model, std::move(model));
     }
     TESSERA_TRY(const Prediction prediction, predict(run, loaded.at(run.model)));
@@ -173,6 +167,13 @@ Status run_all(const std::string& models) {
   print_groups(predictions, "model", [](const Run& run) { return run.model; });
   print_groups(predictions, "system", [](const Run& run) { return run.system; });
   print_groups(predictions, "dtype", [](const Run& run) { return std::string(name(run.layout.dtype)); });
+
+  print_misfits(predictions);
+  const auto furthest =
+      std::ranges::max(predictions, {}, [](const Prediction& p) { return std::abs(p.formula - 1); });
+  fmt::print("simulator and closed form: at most {:.1f} % apart\n", 100 * std::abs(furthest.formula - 1));
+  const double fit = static_cast<double>(std::ranges::count_if(predictions, &Prediction::fits)) /
+                     static_cast<double>(predictions.size());
 
   std::vector<double> measured, predicted, errors, baseline_errors;
   double log_sum = 0, mfu = 0;
@@ -186,16 +187,16 @@ Status run_all(const std::string& models) {
   }
   const double bias = std::expm1(log_sum / static_cast<double>(errors.size()));
   fmt::print("\n                        MAPE %  median %  bias %  Spearman\n");
-  fmt::print("cost model, no fit     {:7.1f} {:9.1f} {:+7.1f} {:9.3f}\n", 100 * mean_absolute(errors),
+  fmt::print("tessera plan, no fit   {:7.1f} {:9.1f} {:+7.1f} {:9.3f}\n", 100 * mean_absolute(errors),
              100 * median_absolute(errors), 100 * bias, spearman(measured, predicted));
   fmt::print("constant MFU {:4.1f} %    {:7.1f} {:9.1f}     0.0 {:9.3f}   (fitted to these runs)\n\n",
              100 * mfu, 100 * mean_absolute(baseline_errors), 100 * median_absolute(baseline_errors),
              spearman(measured, baseline));
   fmt::print(
       "{{\"rows\":{},\"mape\":{:.2f},\"median\":{:.2f},\"spearman\":{:.4f},\"bias\":{:.2f},\"baseline_mape\":"
-      "{:.2f}}}\n",
+      "{:.2f},\"memory_fit\":{:.4f}}}\n",
       errors.size(), 100 * mean_absolute(errors), 100 * median_absolute(errors),
-      spearman(measured, predicted), 100 * bias, 100 * mean_absolute(baseline_errors));
+      spearman(measured, predicted), 100 * bias, 100 * mean_absolute(baseline_errors), fit);
   return {};
 }
 

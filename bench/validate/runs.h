@@ -6,6 +6,8 @@
 
 #include "tessera/core/cluster/layout.h"
 #include "tessera/core/cost/software_profile.h"
+#include "tessera/core/model/model_spec.h"
+#include "tessera/train/planner/job.h"
 
 namespace tessera::bench {
 
@@ -23,5 +25,12 @@ struct Run {
 
 /// Reads rows and recipes and applies these to those. The directory is data/training.
 [[nodiscard]] Result<std::vector<Run>> read_runs(const std::string& directory);
+
+/// The model of a run, from the files in `directory` (data/models).
+[[nodiscard]] Result<ModelSpec> read_model(const std::string& directory, const Run& run);
+
+/// The job that plans the run: the published layout, the framework's own schedule (no overlapped pairs of
+/// ours) and partition, documented constants.
+[[nodiscard]] Result<train::Job> job_of(const Run& run, const ModelSpec& model);
 
 }  // namespace tessera::bench

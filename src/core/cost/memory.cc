@@ -1,7 +1,7 @@
 // Static bytes by parameter: mixed-precision Adam holds 18 bytes a parameter: 2 weight, 4 gradient, 12 master
 // weight and moments (Megatron-Core MoE, arXiv:2603.07685); the 12 are sharded over data parallel ranks
-// (ZeRO-1). Activations by what each backward reads: the inputs of the parameterised products and of the
-// cores.
+// (ZeRO-1). With bf16 gradients it is 2 instead of 4, with bf16 moments 8 instead of 12. Activations by what
+// each backward reads: the inputs of the parameterised products and of the cores.
 
 #include "memory.h"
 
@@ -22,7 +22,7 @@ std::int64_t share(std::int64_t parameters, std::int64_t ranks) noexcept {
   return (parameters + ranks - 1) / ranks;
 }
 
-constexpr double kWeight = 2, kGradient = 4, kOptimizer = 12;
+constexpr double kWeight = 2;
 
 struct Parameters {
   std::int64_t dense = 0;
@@ -174,15 +174,19 @@ BlockMemory block_memory(const Context& c, const Block& block) {
   out.expert_parameters = parameters.expert;
   const double all = d(parameters.dense) + d(parameters.expert);
   out.weights = Bytes(kWeight * all);
-  // A low-precision product reads its weight by rows forward and by columns backward: two cached copies.
-  if (c.layout.dtype != Dtype::bf16)
-    out.weights += Bytes(2 * operand_bytes(c.layout.dtype) * parameters.low_precision);
-  out.gradients = Bytes(kGradient * all);
+  // A low-precision product reads its weight by rows forward and by columns backward: two copies, beside the
+  // bf16 weight or instead of it.
+  if (c.layout.dtype != Dtype::bf16) {
+    const double beside = c.software.low_precision_weights ? kWeight : 0;
+    out.weights += Bytes((2 * operand_bytes(c.layout.dtype) - beside) * parameters.low_precision);
+  }
+  out.gradients = Bytes((c.software.bf16_gradients ? 2 : 4) * all);
   const bool sharded = c.software.distributed_optimizer;
+  const double optimizer = c.software.bf16_moments ? 4 + 2 * 2 : 4 + 2 * 4;  // master weight and two moments
   const double dense_shards = sharded ? d(c.layout.dp * c.layout.cp) : 1;
   const double expert_shards = sharded ? d(std::max<std::int64_t>(1, c.layout.expert_dp())) : 1;
   out.optimizer =
-      Bytes(kOptimizer * (d(parameters.dense) / dense_shards + d(parameters.expert) / expert_shards));
+      Bytes(optimizer * (d(parameters.dense) / dense_shards + d(parameters.expert) / expert_shards));
 
   const double input = 2 * c.hidden * d(c.model.residual_streams) * c.tokens_local;
   if (block.type >= 0) {

@@ -53,7 +53,8 @@ SoftwareProfile default_software(const Cluster& cluster) {
 Result<SoftwareProfile> read_software(Cursor section, const Cluster& cluster) {
   TESSERA_CHECK(section.only_keys({"cuda_graphs", "dispatcher", "fused_grouped_mlp", "expert_overlap",
                                    "shared_beside_dispatch", "fp8_attention", "fp8_dispatch",
-                                   "expert_bias_loop", "distributed_optimizer"}));
+                                   "expert_bias_loop", "distributed_optimizer", "bf16_gradients",
+                                   "bf16_moments", "low_precision_weights"}));
   SoftwareProfile out = default_software(cluster);
   TESSERA_CHECK(read_choice<CudaGraphs>(section, "cuda_graphs", kGraphs, out.cuda_graphs));
   TESSERA_CHECK(read_choice<Dispatcher>(section, "dispatcher", kDispatchers, out.dispatcher));
@@ -65,6 +66,9 @@ Result<SoftwareProfile> read_software(Cursor section, const Cluster& cluster) {
       {"fp8_dispatch", &SoftwareProfile::fp8_dispatch},
       {"expert_bias_loop", &SoftwareProfile::expert_bias_loop},
       {"distributed_optimizer", &SoftwareProfile::distributed_optimizer},
+      {"bf16_gradients", &SoftwareProfile::bf16_gradients},
+      {"bf16_moments", &SoftwareProfile::bf16_moments},
+      {"low_precision_weights", &SoftwareProfile::low_precision_weights},
   });
   for (const auto& [key, member] : kSwitches) {
     TESSERA_TRY(out.*member, section.boolean_or(key, out.*member));

@@ -13,21 +13,22 @@ StepCost price_step(const CostInput& input, std::int64_t dense_parameters, std::
   const double dense = static_cast<double>(dense_parameters), expert = static_cast<double>(expert_parameters);
   const double dense_ranks = static_cast<double>(input.layout->dp * input.layout->cp);
   const double expert_ranks = static_cast<double>(std::max<std::int64_t>(1, input.layout->expert_dp()));
-  // Gradients are reduced and weights gathered in bf16 (Megatron-Bridge's recipes; fp32 reduction doubles the
-  // first).
-  constexpr double kWire = 2;
-  const auto both = [&](KernelTable::Collective kind) {
-    return pricing::ring_time(c, kind, kWire * dense, dense_ranks, c.tp) +
-           pricing::ring_time(c, kind, kWire * expert, expert_ranks, c.ep * c.etp);
+  // Gradients are reduced as they are kept. Weights are gathered in bf16, also where they are kept in MXFP8:
+  // both of its copies are quantised from bf16 (Megatron-Core, reuse_grad_buf_for_mxfp8_param_ag).
+  constexpr double kWeight = 2;
+  const double gradient = input.software.bf16_gradients ? 2 : 4;
+  const auto both = [&](KernelTable::Collective kind, double bytes) {
+    return pricing::ring_time(c, kind, bytes * dense, dense_ranks, c.tp) +
+           pricing::ring_time(c, kind, bytes * expert, expert_ranks, c.ep * c.etp);
   };
   StepCost out;
   const bool sharded = input.software.distributed_optimizer;
   if (sharded) {
-    out.reduce_scatter = both(KernelTable::Collective::reduce_scatter);
-    out.all_gather = both(KernelTable::Collective::all_gather);
+    out.reduce_scatter = both(KernelTable::Collective::reduce_scatter, gradient);
+    out.all_gather = both(KernelTable::Collective::all_gather, kWeight);
   } else {
-    out.reduce_scatter =
-        both(KernelTable::Collective::reduce_scatter) + both(KernelTable::Collective::all_gather);
+    out.reduce_scatter = both(KernelTable::Collective::reduce_scatter, gradient) +
+                         both(KernelTable::Collective::all_gather, gradient);
   }
   // The shard's master weight, moments and gradient read and written; all weights written, all gradients
   // cleared.

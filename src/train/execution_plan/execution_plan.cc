@@ -128,6 +128,8 @@ Status check_numbers(const ExecutionPlan& plan) {
   for (std::size_t r = 0; r < plan.step.size(); ++r)
     for (const Seconds time : {plan.step[r].reduce_scatter, plan.step[r].all_gather, plan.step[r].optimizer})
       TESSERA_CHECK(check_amount(fmt::format("step[{}]", r), time.value()));
+  if (!(plan.exposed_reduction >= 0 && plan.exposed_reduction <= 1))
+    return at("exposed_reduction", fmt::format("{} is not a share from 0 to 1", plan.exposed_reduction));
   for (std::size_t r = 0; r < plan.memory.size(); ++r) {
     const RankMemory& m = plan.memory[r];
     for (const Bytes bytes : {m.weights, m.gradients, m.optimizer, m.workspace, m.transfer, m.context})

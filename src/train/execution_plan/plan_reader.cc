@@ -228,8 +228,8 @@ Status read_header(Cursor root, ExecutionPlan& plan) {
     return version.error(fmt::format("plan version {} is newer than this program reads ({})", number, kPlanVersion),
                          "Use a newer tessera, or write the plan again with this one.");
   TESSERA_CHECK(root.only_keys({"tessera_plan", "model", "device", "fingerprints", "layout", "schedule", "blocks", "costs",
-                                "partition", "actions", "pairs", "interference", "transfer", "rank_speed", "step", "memory",
-                                "flops_per_token", "peak_flops", "predicted"}));
+                                "partition", "actions", "pairs", "interference", "transfer", "rank_speed", "step",
+                                "exposed_reduction", "memory", "flops_per_token", "peak_flops", "predicted"}));
   TESSERA_TRY(plan.model, root.required_string("model"));
   TESSERA_TRY(plan.device, root.required_string("device"));
   TESSERA_TRY(const Cursor prints, root.required_map("fingerprints"));
@@ -305,6 +305,7 @@ Result<ExecutionPlan> parse_plan(Cursor root) {
     TESSERA_TRY(rank.optimizer, seconds(step.item(r), "optimizer"));
     plan.step.push_back(rank);
   }
+  TESSERA_TRY(plan.exposed_reduction, root.required_number("exposed_reduction", 0, 1));
   TESSERA_CHECK(read_memory(root, plan));
   TESSERA_TRY(plan.flops_per_token, root.required_number("flops_per_token", 0, kLargest));
   TESSERA_TRY(const double peak, root.required_number("peak_flops", 0, 1e18));

@@ -114,6 +114,7 @@ std::string write_plan(const ExecutionPlan& plan) {
   for (const RankStep& step : plan.step)
     out.line("  - {{reduce_scatter: {}, all_gather: {}, optimizer: {}}}", number(step.reduce_scatter), number(step.all_gather),
              number(step.optimizer));
+  out.line("exposed_reduction: {}", exact(plan.exposed_reduction));
   out.line("memory:");
   out.line("  limit: {}", number(plan.memory_limit));
   out.line("  ranks:");

@@ -100,6 +100,7 @@ std::string layout_fingerprint(const Job& job, std::string_view schedule) {
 void add_rank_costs(const Job& job, const PricedJob& priced, ExecutionPlan& plan) {
   const auto ranks = static_cast<std::size_t>(job.layout.pp);
   plan.step.resize(ranks);
+  plan.exposed_reduction = job.constants.exposed_reduction;  // what of the rest hides, the simulator sees
   plan.memory.resize(ranks);
   std::vector<std::int64_t> dense(ranks, 0);
   std::vector<std::int64_t> experts(ranks, 0);
@@ -120,7 +121,6 @@ void add_rank_costs(const Job& job, const PricedJob& priced, ExecutionPlan& plan
   }
   for (std::size_t r = 0; r < ranks; ++r) {
     const StepCost step = price_step(priced.input, dense[r], experts[r]);
-    // What of the reduction hides is for the simulator to see; the share that never does is the software's.
     plan.step[r] = {step.reduce_scatter.time, step.all_gather.time, step.optimizer.time};
     // One send and one receive buffer in each direction.
     plan.memory[r].transfer = job.layout.pp > 1 ? priced.transfer.bytes * 4.0 : Bytes(0);

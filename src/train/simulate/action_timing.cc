@@ -28,16 +28,9 @@ Seconds exposed(const std::vector<TaskTiming>& tasks) {
 }
 
 ActionTiming summed(std::vector<TaskTiming> tasks, Seconds duration) {
-  ActionTiming timing{.duration = duration, .weights_done = duration};
-  Seconds last_weight;
-  bool weights = false;
-  for (const TaskTiming& task : tasks) {
+  ActionTiming timing{.duration = duration};
+  for (const TaskTiming& task : tasks)
     (task.stream == Resource::comm ? timing.comm_busy : timing.comp_busy) += task.end - task.start;
-    if (task.name.pass != Pass::weight) continue;
-    weights = true;
-    last_weight = std::max(last_weight, task.end);
-  }
-  if (weights) timing.weights_done = last_weight;
   timing.exposed_comm = exposed(tasks);
   timing.tasks = std::move(tasks);
   return timing;

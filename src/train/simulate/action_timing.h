@@ -22,7 +22,6 @@ struct ActionTiming {
   Seconds duration;
   Seconds comp_busy, comm_busy;
   Seconds exposed_comm;  ///< comm running while comp is idle
-  Seconds weights_done;  ///< end of the last weight gradient; the action's end when it has none of its own
   std::vector<TaskTiming> tasks;
 };
 

@@ -1,4 +1,5 @@
-// How a rank's gradient reduction is divided among its stages: by the bytes of their gradients.
+// How a rank's gradient reduction and weight gathering are divided among its stages: by the bytes of their
+// gradients.
 #pragma once
 
 #include <vector>

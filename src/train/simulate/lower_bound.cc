@@ -14,52 +14,18 @@ namespace {
 struct StageWork {
   Seconds forward;            // the shortest its forward can take, whatever it is overlapped with
   Seconds backward;           // the same of what must be done before its gradient leaves
-  Seconds weights;            // from the backward's start, the earliest end of its last weight gradient
-  Seconds after_weights;      // what a backward that runs alone still does after its last weight gradient
+  Seconds alone;              // the longest its last action with weight gradients can take: a full backward
   Seconds comp, comm;         // of one microbatch, all passes
   bool split_weight = false;  // the plan runs W apart from B somewhere: it may come last
 };
-
-// The end of the last weight gradient when only its predecessors hold it back; `none` without any.
-Seconds earliest_weights(const TaskGraph& graph, Seconds none) {
-  std::vector<Seconds> end(graph.tasks.size());
-  Seconds last;
-  bool weights = false;
-  for (std::size_t i = 0; i < graph.tasks.size(); ++i) {
-    for (const TaskId needed : graph.tasks[i].after) end[i] = std::max(end[i], end[needed.index()]);
-    end[i] += graph.tasks[i].duration;
-    if (graph.tasks[i].name.pass != Pass::weight) continue;
-    weights = true;
-    last = std::max(last, end[i]);
-  }
-  return weights ? last : none;
-}
-
-// Of the tasks in sequence, those after the last weight gradient.
-Seconds after_last_weight(const TaskGraph& graph) {
-  Seconds after;
-  bool weights = false;
-  for (const Task& task : graph.tasks) {
-    after += task.duration;
-    if (task.name.pass != Pass::weight) continue;
-    weights = true;
-    after = Seconds();
-  }
-  return weights ? after : Seconds();
-}
 
 StageWork work_of(const ExecutionPlan& plan, StageId stage, bool split_weight) {
   const TaskGraph forward = at_rank_speed(plan, stage, plan.forward_graph(stage));
   const TaskGraph full = at_rank_speed(plan, stage, plan.backward_graph(stage));
   StageWork work{.forward = pair_bound(forward), .split_weight = split_weight};
-  work.after_weights = after_last_weight(full);
-  if (split_weight) {
-    const TaskGraph input = at_rank_speed(plan, stage, plan.backward_graph(stage, Backward::input_gradient));
-    work.backward = work.weights = pair_bound(input);
-  } else {
-    work.backward = pair_bound(full);
-    work.weights = earliest_weights(full, work.backward);
-  }
+  work.alone = full.load(Resource::comp) + full.load(Resource::comm);
+  work.backward = pair_bound(
+      split_weight ? at_rank_speed(plan, stage, plan.backward_graph(stage, Backward::input_gradient)) : full);
   work.comp = forward.load(Resource::comp) + full.load(Resource::comp);
   work.comm = forward.load(Resource::comm) + full.load(Resource::comm);
   return work;
@@ -91,8 +57,13 @@ Seconds lower_bound(const ExecutionPlan& plan) {
     const std::size_t rank = plan.actions.rank_of_stage[s].index();
     return rank < plan.step.size() ? plan.step[rank] : no_step;
   };
-  const auto optimizer = [&](std::size_t s) { return step_of(s).optimizer + step_of(s).all_gather; };
-  const auto reduction = [&](std::size_t s) { return step_of(s).reduce_scatter * share.of(s); };
+  const auto reduction = [&](std::size_t s) {  // from the start of the stage's last weight gradients on
+    return step_of(s).reduce_scatter * ((1 - plan.exposed_reduction) * share.of(s));
+  };
+  const auto end_of_step = [&](std::size_t s) {
+    const RankStep& step = step_of(s);
+    return step.optimizer + (step.reduce_scatter + step.all_gather) * plan.exposed_reduction;
+  };
 
   const auto microbatches = static_cast<double>(plan.actions.microbatches);
   constexpr Seconds kNever(std::numeric_limits<double>::infinity());
@@ -107,10 +78,9 @@ Seconds lower_bound(const ExecutionPlan& plan) {
     }
     head[rank] = std::min(head[rank], reach);
     // A rank's last action is a backward or a weight gradient of one of its stages, and runs alone.
-    Seconds after_last = std::max(reduction(s) - work[s].after_weights, Seconds()) + optimizer(s);
+    Seconds after_last = std::max(reduction(s) - work[s].alone, Seconds()) + end_of_step(s);
     if (s > 0 && !work[s].split_weight)
-      after_last = std::max(after_last,
-                            back + std::max(work[0].backward, work[0].weights + reduction(0)) + optimizer(0));
+      after_last = std::max(after_last, back + std::max(work[0].backward, reduction(0)) + end_of_step(0));
     tail[rank] = std::min(tail[rank], after_last);
     comp[rank] += work[s].comp * microbatches;
     comm[rank] += work[s].comm * microbatches;

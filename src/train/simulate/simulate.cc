@@ -112,7 +112,9 @@ class RankAccount {
     out.peak_memory = fixed + out.peak_activation;
   }
 
-  // Each stage's gradients are reduced in turn, from its last weight gradient on.
+  // What of the collectives can hide runs on a stream of its own: gradients bucket by bucket as the last
+  // backward makes them, weights of the next step bucket by bucket before its first forward needs them. Steps
+  // are alike, so this step's forwards stand for the next one's.
   void step(const GradientShare& share, RankResult& out) const {
     out.step_end = out.pipeline_end;
     if (rank_ >= plan_.step.size()) return;
@@ -120,11 +122,21 @@ class RankAccount {
     std::vector<std::size_t> stages;
     for (std::size_t s = 0; s < plan_.actions.stages(); ++s)
       if (plan_.actions.rank_of_stage[s].index() == rank_) stages.push_back(s);
-    std::ranges::sort(stages, {}, [&](std::size_t s) { return std::pair(timeline_.weights_done[s], s); });
+    const double hides = 1 - plan_.exposed_reduction;
+
+    std::ranges::sort(stages, {}, [&](std::size_t s) { return std::pair(timeline_.last_backward[s], s); });
     Seconds reduced;
     for (const std::size_t s : stages)
-      reduced = std::max(reduced, timeline_.weights_done[s]) + step.reduce_scatter * share.of(s);
-    out.step_end = std::max(out.step_end, reduced) + step.optimizer + step.all_gather;
+      reduced = std::max(reduced, timeline_.last_backward[s]) + step.reduce_scatter * (hides * share.of(s));
+
+    std::ranges::sort(stages, {}, [&](std::size_t s) { return std::pair(timeline_.first_forward[s], s); });
+    Seconds gathered, late;
+    for (const std::size_t s : stages) {
+      gathered += step.all_gather * (hides * share.of(s));
+      late = std::max(late, gathered - timeline_.first_forward[s]);
+    }
+    out.step_end = std::max(out.step_end, reduced) + step.optimizer + late +
+                   (step.reduce_scatter + step.all_gather) * plan_.exposed_reduction;
   }
 
   void slices(SimulateResult& out) const {

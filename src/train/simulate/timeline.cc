@@ -22,7 +22,9 @@ class Pipeline {
         sent_(plan.actions.ranks.size()) {
     for (const auto& actions : plan.actions.ranks) out_.start.emplace_back(actions.size());
     out_.rank_end.resize(plan.actions.ranks.size());
-    out_.weights_done.resize(plan.actions.stages());
+    out_.first_forward.resize(plan.actions.stages());
+    out_.last_backward.resize(plan.actions.stages());
+    forward_done_.resize(plan.actions.stages(), false);
   }
 
   void run(ActionAt at) {
@@ -38,15 +40,16 @@ class Pipeline {
     out_.start[rank][index] = start;
     out_.rank_end[rank] = end;
 
-    if (has_forward(action)) send(action.stage, action.stage.value() + 1, action.microbatch, end, false);
+    if (has_forward(action)) {
+      send(action.stage, action.stage.value() + 1, action.microbatch, end, false);
+      if (!forward_done_[action.stage.index()]) out_.first_forward[action.stage.index()] = end;
+      forward_done_[action.stage.index()] = true;
+    }
     if (has_backward(action)) {
       const StageId stage = backward_stage(action);
       send(stage, stage.value() - 1, backward_microbatch(action), end, true);
     }
-    if (has_weight(action)) {
-      Seconds& done = out_.weights_done[backward_stage(action).index()];
-      done = std::max(done, start + inside.weights_done);
-    }
+    if (has_weight(action)) out_.last_backward[backward_stage(action).index()] = start;
   }
 
   Timeline take() {
@@ -82,6 +85,7 @@ class Pipeline {
   std::size_t microbatches_;
   std::vector<Seconds> forward_arrival_, backward_arrival_;  // at a stage, per microbatch
   std::vector<Seconds> link_free_;                           // per sending rank
+  std::vector<bool> forward_done_;                           // per stage
   std::vector<std::vector<TransferSpan>> sent_;
   Timeline out_;
 };

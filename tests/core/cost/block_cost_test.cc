@@ -201,6 +201,12 @@ TEST(StepCost, ShardsTheOptimizerAndReducesOverReplicas) {
   EXPECT_NEAR(milliseconds(one.optimizer.time), (1.25 * 30 / 8 + 2) * 1e9 / 3.35e12 * 1e3, 1e-6);
   EXPECT_GT(one.all_gather.time.value(), 0);
   EXPECT_EQ(price_step(run.input(), 0, 1'000'000'000).reduce_scatter.time.value(), 0) << "expert DP is one";
+  // Gradients are fp32 and weights bf16; with bf16 gradients both carry the same bytes.
+  EXPECT_GT(one.reduce_scatter.time.value(), 1.7 * one.all_gather.time.value());
+  run.software.bf16_gradients = true;
+  const StepCost narrow = price_step(run.input(), 1'000'000'000, 0);
+  EXPECT_NEAR(narrow.reduce_scatter.time / narrow.all_gather.time, 1, 0.1);
+  run.software.bf16_gradients = false;
   run.software.distributed_optimizer = false;
   const StepCost whole = price_step(run.input(), 1'000'000'000, 0);
   EXPECT_EQ(whole.all_gather.time.value(), 0);

@@ -92,5 +92,17 @@ TEST(Memory, LowPrecisionKeepsTwoCopiesOfEveryWeight) {
   EXPECT_LT(narrow.activation, wide.activation);
 }
 
+TEST(Memory, FollowsThePrecisionsTheSoftwareKeeps) {
+  PricedRun run{"Qwen3-30B-A3B.json", "H100", {.ep = 8, .dp = 8}};
+  run.layout.dtype = Dtype::fp8;
+  run.software.distributed_optimizer = false;
+  const BlockMemory full = run.block("AE").memory;
+  run.software.bf16_gradients = run.software.bf16_moments = run.software.low_precision_weights = true;
+  const BlockMemory lean = run.block("AE").memory;
+  EXPECT_DOUBLE_EQ(lean.gradients / full.gradients, 0.5);
+  EXPECT_DOUBLE_EQ(lean.optimizer / full.optimizer, 8.0 / 12);
+  EXPECT_NEAR(lean.weights / full.weights, 0.5, 0.01) << "router and norms stay in bf16";
+}
+
 }  // namespace
 }  // namespace tessera

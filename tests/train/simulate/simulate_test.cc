@@ -60,6 +60,7 @@ ExecutionPlan random_plan(Random& random) {
   if (random.chance(0.5)) stages.front().insert(stages.front().begin(), random_embedding(random));
   if (random.chance(0.5)) stages.back().push_back(random_head(random));
   ExecutionPlan plan = make_plan(std::move(list), stages);
+  plan.exposed_reduction = random.chance(0.2) ? 1 : 0.5 * random.unit();
   if (random.chance(0.5)) plan.transfer_latency = Seconds(random.unit());
   if (random.chance(0.5)) plan.transfer_time = Seconds(2 * random.unit());
   if (random.chance(0.5)) plan.interference = {.compute_bound_rate = 0.8, .memory_bound_rate = 0.95};
@@ -67,6 +68,7 @@ ExecutionPlan random_plan(Random& random) {
     if (pp % 2 == 0) plan.rank_speed.push_back(0.5 + random.unit());
     plan.step[static_cast<std::size_t>(r)] = {Seconds(3 * random.unit()), Seconds(random.unit()),
                                               Seconds(random.unit())};
+    if (random.chance(0.3)) plan.step[static_cast<std::size_t>(r)].all_gather = Seconds(20 * random.unit());
     plan.memory[static_cast<std::size_t>(r)].weights = Bytes(random.between(10, 20));
   }
   return plan;
@@ -214,8 +216,9 @@ TEST(Simulate, SlowsAStragglersComputeButNotItsCommunication) {
   EXPECT_EQ(result.ranks[1].exposed_comm, Seconds(6));
 }
 
-TEST(Simulate, ReducesEachStageFromItsLastWeightGradient) {
-  // Two stages on one rank, gradients 3 : 1, the reduction 8 long: stage 1 is done first.
+TEST(Simulate, HidesTheReductionUnderTheLastBackwards) {
+  // Two stages on one rank, gradients 3 : 1: forwards in [0, 2], stage 1's backward in [2, 5], stage 0's in
+  // [5, 8].
   ActionList list{.microbatches = 1, .rank_of_stage = {RankId(0), RankId(0)}};
   list.ranks = {{forward(StageId(0), MicrobatchId(0)), forward(StageId(1), MicrobatchId(0)),
                  backward(StageId(1), MicrobatchId(0)), backward(StageId(0), MicrobatchId(0))}};
@@ -223,11 +226,33 @@ TEST(Simulate, ReducesEachStageFromItsLastWeightGradient) {
   blocks[0][0].memory.gradients = Bytes(1);
   blocks[1][0].memory.gradients = Bytes(3);
   ExecutionPlan plan = make_plan(list, blocks);
-  plan.step[0] = {.reduce_scatter = Seconds(8), .all_gather = Seconds(0.5), .optimizer = Seconds(0.25)};
-  const SimulateResult result = simulate(plan).value();
-  EXPECT_EQ(result.pipeline, Seconds(8));
-  // Stage 1 is reduced in [5, 11], stage 0 in [11, 13].
-  EXPECT_EQ(result.iteration, Seconds(13.75));
+  plan.exposed_reduction = 0.25;
+  plan.step[0] = {.reduce_scatter = Seconds(4), .optimizer = Seconds(0.25)};
+  EXPECT_EQ(simulate(plan)->pipeline, Seconds(8));
+  // Three quarters fit: stage 1 in [2, 4.25], stage 0 in [5, 5.75]. The last quarter never hides.
+  EXPECT_EQ(simulate(plan)->iteration, Seconds(8 + 1 + 0.25));
+  // Stage 1 in [2, 11], stage 0 in [11, 14].
+  plan.step[0].reduce_scatter = Seconds(16);
+  EXPECT_EQ(simulate(plan)->iteration, Seconds(14 + 4 + 0.25));
+  EXPECT_EQ(lower_bound(plan), Seconds(8 + 4 + 0.25))
+      << "3 of stage 0's reduction may hide under its backward";
+}
+
+TEST(Simulate, HidesTheGatheredWeightsUnderTheFirstForwards) {
+  ActionList list{.microbatches = 1, .rank_of_stage = {RankId(0), RankId(0)}};
+  list.ranks = {{forward(StageId(0), MicrobatchId(0)), forward(StageId(1), MicrobatchId(0)),
+                 backward(StageId(1), MicrobatchId(0)), backward(StageId(0), MicrobatchId(0))}};
+  std::vector<std::vector<BlockCost>> blocks(2, {plain_block(1, 2, 1)});
+  blocks[0][0].memory.gradients = Bytes(1);
+  blocks[1][0].memory.gradients = Bytes(3);
+  ExecutionPlan plan = make_plan(list, blocks);
+  plan.exposed_reduction = 0.25;
+  // Stage 0's 0.375 are there by 1, both stages' 1.5 by 2.
+  plan.step[0] = {.all_gather = Seconds(2)};
+  EXPECT_EQ(simulate(plan)->iteration, Seconds(8 + 0.5));
+  // 12 are to hide and 2 do.
+  plan.step[0].all_gather = Seconds(16);
+  EXPECT_EQ(simulate(plan)->iteration, Seconds(8 + 4 + 10));
 }
 
 TEST(Simulate, FollowsMemoryThroughASplitBackward) {

@@ -15,7 +15,6 @@ namespace tessera::train::testing {
 struct TwinTask {
   bool comm;
   double start, end;
-  bool weight;
 };
 struct TwinAction {
   double start = 0, end = 0;
@@ -114,13 +113,11 @@ class SlowTwin {
       const PairSchedule schedule = run_order(graph, order, plan_.interference);
       for (std::size_t t = 0; t < graph.tasks.size(); ++t)
         done.tasks.push_back({graph.tasks[t].resource == Resource::comm,
-                              done.start + schedule.start[t].value(), done.start + schedule.end[t].value(),
-                              graph.tasks[t].name.pass == Pass::weight});
+                              done.start + schedule.start[t].value(), done.start + schedule.end[t].value()});
     } else {
       double now = done.start;
       for (const Task& task : graph.tasks) {
-        done.tasks.push_back({task.resource == Resource::comm, now, now + task.duration.value(),
-                              task.name.pass == Pass::weight});
+        done.tasks.push_back({task.resource == Resource::comm, now, now + task.duration.value()});
         now += task.duration.value();
       }
     }
@@ -184,7 +181,8 @@ class SlowTwin {
   }
 
   void account_step(std::size_t r) {
-    std::map<int, double> done;
+    std::map<int, double> last,
+        first;  // by stage: start of its last weight gradients, end of its first forward
     double gradients = 0;
     const auto bytes = [&](int stage) {
       double sum = 0;
@@ -196,26 +194,33 @@ class SlowTwin {
     };
     for (std::size_t i = 0; i < out_.actions[r].size(); ++i) {
       const Action& a = plan_.actions.ranks[r][i];
-      if (part(a) != ActionKind::full_backward && part(a) != ActionKind::weight_gradient) continue;
-      double end = -1;
-      for (const TwinTask& t : out_.actions[r][i].tasks)
-        if (t.weight) end = std::max(end, t.end);
-      if (end < 0) end = out_.actions[r][i].end;
-      done[bstage(a)] = std::max(done[bstage(a)], end);
+      if (forward_of(a)) first.try_emplace(a.stage.value(), out_.actions[r][i].end);
+      if (part(a) == ActionKind::full_backward || part(a) == ActionKind::weight_gradient)
+        last[bstage(a)] = std::max(last[bstage(a)], out_.actions[r][i].start);
     }
-    for (const auto& [stage, end] : done) gradients += bytes(stage);
-    std::vector<std::pair<double, int>> by_end;
-    for (const auto& [stage, end] : done) by_end.emplace_back(end, stage);
-    std::ranges::sort(by_end);
-    double reduced = 0;
-    for (const auto& [end, stage] : by_end) {
-      const double share =
-          gradients > 0 ? bytes(stage) / gradients : 1.0 / static_cast<double>(by_end.size());
-      reduced = std::max(reduced, end) + plan_.step[r].reduce_scatter.value() * share;
+    for (const auto& [stage, start] : last) gradients += bytes(stage);
+    const double never = plan_.exposed_reduction, reduction = plan_.step[r].reduce_scatter.value(),
+                 gather = plan_.step[r].all_gather.value();
+    const auto share = [&](int stage) {
+      return gradients > 0 ? bytes(stage) / gradients : 1.0 / static_cast<double>(last.size());
+    };
+    // A stage's part can be neither done before all that starts no earlier has had its time on the stream.
+    double end = out_.actions[r].empty() ? 0 : out_.actions[r].back().end;
+    for (const auto& [stage, start] : last) {
+      double work = 0;
+      for (const auto& [other, other_start] : last)
+        if (other_start >= start) work += (1 - never) * reduction * share(other);
+      end = std::max(end, start + work);
     }
-    const double last = out_.actions[r].empty() ? 0 : out_.actions[r].back().end;
-    out_.step_end.push_back(std::max(last, reduced) + plan_.step[r].optimizer.value() +
-                            plan_.step[r].all_gather.value());
+    // Nor can a first forward end before all that is needed no later has been gathered.
+    double late = 0;
+    for (const auto& [stage, needed] : first) {
+      double work = 0;
+      for (const auto& [other, other_needed] : first)
+        if (other_needed <= needed) work += (1 - never) * gather * share(other);
+      late = std::max(late, work - needed);
+    }
+    out_.step_end.push_back(end + never * (reduction + gather) + plan_.step[r].optimizer.value() + late);
     out_.iteration = std::max(out_.iteration, out_.step_end.back());
   }
 

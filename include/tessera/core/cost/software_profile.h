@@ -30,6 +30,9 @@ struct SoftwareProfile {
   bool fp8_dispatch = false;        ///< dispatch sends fp8 with scales instead of bf16
   bool expert_bias_loop = false;    ///< expert biases applied outside the grouped GEMM (gpt-oss)
   bool distributed_optimizer = true;   ///< optimizer state sharded over data parallel ranks (ZeRO-1)
+  bool bf16_gradients = false;         ///< main gradients kept and reduced in bf16 instead of fp32
+  bool bf16_moments = false;           ///< both Adam moments in bf16 (Megatron's precision-aware optimizer)
+  bool low_precision_weights = false;  ///< no bf16 copy beside the fp8 or fp4 weights (Megatron's fp8_param_gather)
   bool operator==(const SoftwareProfile&) const = default;
 };
 

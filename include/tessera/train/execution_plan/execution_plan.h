@@ -40,10 +40,10 @@ struct PairPlan {
   Seconds bound;                      ///< on the nominal makespan of any sequence
 };
 
-/// Per pipeline rank, at the end of a step.
+/// Per pipeline rank, at the end of a step: whole times, of which part hides (ExecutionPlan::exposed_reduction).
 struct RankStep {
-  Seconds reduce_scatter;
-  Seconds all_gather;
+  Seconds reduce_scatter;                  ///< of gradients
+  Seconds all_gather;                      ///< of weights
   Seconds optimizer;
 };
 
@@ -87,6 +87,7 @@ struct ExecutionPlan {
   Seconds transfer_time;                   ///< of one activation between ranks, without latency
   std::vector<double> rank_speed;          ///< empty = all 1
   std::vector<RankStep> step;              ///< per rank
+  double exposed_reduction = 0;            ///< share of reduce_scatter and all_gather that never hides, 0 … 1
   std::vector<RankMemory> memory;          ///< per rank
   Bytes memory_limit;                      ///< of the device
   double flops_per_token = 0;              ///< training, 3 × forward, for MFU
