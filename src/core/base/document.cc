@@ -37,8 +37,6 @@ struct Cursor::Values {
 
 namespace {
 
-
-
 Error at(const std::string& file, int line, std::string key, std::string message, std::string hint = {}) {
   return Error{.kind = ErrorKind::bad_input,
                .file = file,
@@ -49,12 +47,14 @@ Error at(const std::string& file, int line, std::string key, std::string message
 }
 
 // The YAML 1.2 core schema for plain scalars; also what JSON numbers come out as.
-void classify_plain(const std::string& text, ValueKind& kind, bool& truth, std::int64_t& integer, double& real) {
+void classify_plain(const std::string& text, ValueKind& kind, bool& truth, std::int64_t& integer,
+                    double& real) {
   if (text.empty() || text == "~" || text == "null" || text == "Null" || text == "NULL") {
     kind = ValueKind::null;
     return;
   }
-  if (text == "true" || text == "True" || text == "TRUE" || text == "false" || text == "False" || text == "FALSE") {
+  if (text == "true" || text == "True" || text == "TRUE" || text == "false" || text == "False" ||
+      text == "FALSE") {
     kind = ValueKind::boolean;
     truth = text[0] == 't' || text[0] == 'T';
     return;
@@ -63,7 +63,8 @@ void classify_plain(const std::string& text, ValueKind& kind, bool& truth, std::
       text[0] == '-' || text[0] == '+' ? std::string_view(text).substr(1) : std::string_view(text);
   if (unsigned_text == ".inf" || unsigned_text == "Infinity") {
     kind = ValueKind::real;
-    real = text[0] == '-' ? -std::numeric_limits<double>::infinity() : std::numeric_limits<double>::infinity();
+    real =
+        text[0] == '-' ? -std::numeric_limits<double>::infinity() : std::numeric_limits<double>::infinity();
     return;
   }
   if (text == ".nan" || text == "NaN") {
@@ -71,7 +72,8 @@ void classify_plain(const std::string& text, ValueKind& kind, bool& truth, std::
     real = std::numeric_limits<double>::quiet_NaN();
     return;
   }
-  if (unsigned_text.empty() || !((unsigned_text[0] >= '0' && unsigned_text[0] <= '9') || unsigned_text[0] == '.')) {
+  if (unsigned_text.empty() ||
+      !((unsigned_text[0] >= '0' && unsigned_text[0] <= '9') || unsigned_text[0] == '.')) {
     kind = ValueKind::string;
     return;
   }
@@ -109,7 +111,8 @@ class DocumentBuilder {
     place(index, line_of(json.getOffsetStart()));
     Value& value = out_.values[index];
     switch (json.type()) {
-      case Json::nullValue: return {};
+      case Json::nullValue:
+        return {};
       case Json::booleanValue:
         value.kind = ValueKind::boolean;
         value.truth = json.asBool();
@@ -135,14 +138,16 @@ class DocumentBuilder {
       case Json::arrayValue: {
         value.kind = ValueKind::list;
         TESSERA_TRY(const std::uint32_t first, children_of(index, json.size()));
-        for (Json::ArrayIndex i = 0; i < json.size(); ++i) TESSERA_CHECK(add_json(json[i], first + i, depth + 1));
+        for (Json::ArrayIndex i = 0; i < json.size(); ++i)
+          TESSERA_CHECK(add_json(json[i], first + i, depth + 1));
         return {};
       }
       case Json::objectValue: {
         value.kind = ValueKind::map;
         std::vector<std::string> names = json.getMemberNames();
         // The library sorts keys; the order of the text is the order a reader of messages expects.
-        std::ranges::stable_sort(names, {}, [&](const std::string& name) { return json[name].getOffsetStart(); });
+        std::ranges::stable_sort(names, {},
+                                 [&](const std::string& name) { return json[name].getOffsetStart(); });
         TESSERA_TRY(const std::uint32_t first, children_of(index, names.size()));
         for (std::size_t i = 0; i < names.size(); ++i) {
           const auto child = first + static_cast<std::uint32_t>(i);
@@ -161,7 +166,8 @@ class DocumentBuilder {
     Value& value = out_.values[index];
     switch (node.Type()) {
       case YAML::NodeType::Undefined:
-      case YAML::NodeType::Null: return {};
+      case YAML::NodeType::Null:
+        return {};
       case YAML::NodeType::Scalar:
         value.text = node.Scalar();
         // "!" marks a quoted scalar.
@@ -187,8 +193,8 @@ class DocumentBuilder {
             return std::unexpected(at(out_.file, mark.line + 1, path(index), "a key must be plain text"));
           const std::string& key = entry.first.Scalar();
           if (!seen.insert(key).second)
-            return std::unexpected(at(out_.file, mark.line + 1, path(index), fmt::format("key {} occurs twice", key),
-                                      "Keep one of the two."));
+            return std::unexpected(at(out_.file, mark.line + 1, path(index),
+                                      fmt::format("key {} occurs twice", key), "Keep one of the two."));
           out_.values[child].key = key;
           TESSERA_CHECK(add_yaml(entry.second, child++, depth + 1));
         }
@@ -207,7 +213,8 @@ class DocumentBuilder {
     const auto position = static_cast<std::size_t>(std::max<std::ptrdiff_t>(0, offset));
     const auto next = std::ranges::upper_bound(line_starts_, position);
     const auto line = next - line_starts_.begin();
-    return {static_cast<int>(line), static_cast<int>(position - line_starts_[static_cast<std::size_t>(line) - 1]) + 1};
+    return {static_cast<int>(line),
+            static_cast<int>(position - line_starts_[static_cast<std::size_t>(line) - 1]) + 1};
   }
   Cursor::Values take() { return std::move(out_); }
 
@@ -254,13 +261,20 @@ class DocumentBuilder {
 
 std::string_view describe(ValueKind kind) noexcept {
   switch (kind) {
-    case ValueKind::null: return "null";
-    case ValueKind::boolean: return "a boolean";
-    case ValueKind::integer: return "an integer";
-    case ValueKind::real: return "a number";
-    case ValueKind::string: return "a string";
-    case ValueKind::list: return "a list";
-    case ValueKind::map: return "a map";
+    case ValueKind::null:
+      return "null";
+    case ValueKind::boolean:
+      return "a boolean";
+    case ValueKind::integer:
+      return "an integer";
+    case ValueKind::real:
+      return "a number";
+    case ValueKind::string:
+      return "a string";
+    case ValueKind::list:
+      return "a list";
+    case ValueKind::map:
+      return "a map";
   }
   return "a value";
 }
@@ -285,9 +299,11 @@ Error json_error(const std::string& file, const std::string& report) {
 
 }  // namespace
 
-Result<Document> Document::parse(std::string_view text, std::string file, DocumentFormat format, const Limits& limits) {
+Result<Document> Document::parse(std::string_view text, std::string file, DocumentFormat format,
+                                 const Limits& limits) {
   if (text.size() > limits.bytes)
-    return std::unexpected(at(file, 0, "", fmt::format("the file is larger than {} MiB", limits.bytes >> 20)));
+    return std::unexpected(
+        at(file, 0, "", fmt::format("the file is larger than {} MiB", limits.bytes >> 20)));
   detail::DocumentBuilder builder(file, limits);
   builder.set_text(text);
   if (format == DocumentFormat::json) {
@@ -315,8 +331,9 @@ Result<Document> Document::parse(std::string_view text, std::string file, Docume
       const YAML::Node root = YAML::Load(std::string(text));
       TESSERA_CHECK(builder.add_yaml(root, 0, 0));
     } catch (const YAML::Exception& failure) {
-      return std::unexpected(at(file, failure.mark.line + 1, "", "not valid YAML: " + failure.msg,
-                                text.find("\n\t") == std::string_view::npos ? "" : "YAML is indented by blanks, not tabs."));
+      return std::unexpected(
+          at(file, failure.mark.line + 1, "", "not valid YAML: " + failure.msg,
+             text.find("\n\t") == std::string_view::npos ? "" : "YAML is indented by blanks, not tabs."));
     } catch (const std::exception& failure) {
       return std::unexpected(at(file, 0, "", fmt::format("not readable as YAML: {}", failure.what())));
     }
@@ -329,7 +346,9 @@ Result<Document> Document::read(const std::string& path) {
   return parse(text, path, path.ends_with(".json") ? DocumentFormat::json : DocumentFormat::yaml);
 }
 
-Cursor Document::root() const noexcept { return {values_.get(), 0}; }
+Cursor Document::root() const noexcept {
+  return {values_.get(), 0};
+}
 
 Result<Document> Document::with(std::string_view path, std::string_view text) const {
   auto copy = std::make_shared<Cursor::Values>(*values_);
@@ -339,7 +358,8 @@ Result<Document> Document::with(std::string_view path, std::string_view text) co
     if (key.empty()) return bad_input(fmt::format("\"{}\" is no key", path), "A key is like layout.pp.");
     if (values[at_index].kind == ValueKind::null) values[at_index].kind = ValueKind::map;
     if (values[at_index].kind != ValueKind::map)
-      return bad_input(fmt::format("{}: cannot be set, {} is {}", path, values[at_index].key, describe(values[at_index].kind)));
+      return bad_input(fmt::format("{}: cannot be set, {} is {}", path, values[at_index].key,
+                                   describe(values[at_index].kind)));
     std::uint32_t child = values[at_index].first_child;
     const std::uint32_t end = child + values[at_index].children;
     while (child < end && values[child].key != key) ++child;
@@ -371,12 +391,24 @@ Result<Document> Document::with(std::string_view path, std::string_view text) co
 
 // ------------------------------------------------------------------------------------------- Cursor
 
-ValueKind Cursor::kind() const noexcept { return values_->values[index_].kind; }
-bool Cursor::is_number() const noexcept { return kind() == ValueKind::integer || kind() == ValueKind::real; }
-int Cursor::line() const noexcept { return values_->values[index_].line; }
-int Cursor::column() const noexcept { return values_->values[index_].column; }
-const std::string& Cursor::file() const noexcept { return values_->file; }
-std::size_t Cursor::size() const noexcept { return values_->values[index_].children; }
+ValueKind Cursor::kind() const noexcept {
+  return values_->values[index_].kind;
+}
+bool Cursor::is_number() const noexcept {
+  return kind() == ValueKind::integer || kind() == ValueKind::real;
+}
+int Cursor::line() const noexcept {
+  return values_->values[index_].line;
+}
+int Cursor::column() const noexcept {
+  return values_->values[index_].column;
+}
+const std::string& Cursor::file() const noexcept {
+  return values_->file;
+}
+std::size_t Cursor::size() const noexcept {
+  return values_->values[index_].children;
+}
 
 std::string Cursor::path() const {
   std::vector<std::uint32_t> chain;
@@ -424,7 +456,8 @@ Result<std::int64_t> Cursor::integer(std::int64_t low, std::int64_t high) const 
       std::abs(value.real) < 9e15) {
     whole = static_cast<std::int64_t>(value.real);
   } else if (value.kind != ValueKind::integer) {
-    return error(fmt::format("expected an integer, found {}", is_number() ? value.text : describe(value.kind)));
+    return error(
+        fmt::format("expected an integer, found {}", is_number() ? value.text : describe(value.kind)));
   }
   if (whole < low || whole > high)
     return error(low == high ? fmt::format("{} is not {}", whole, low)
@@ -475,7 +508,8 @@ Result<Cursor> Cursor::required_list(std::string_view key) const {
   if (!found.is_list()) return found.error(fmt::format("expected a list, found {}", describe(found.kind())));
   return found;
 }
-Result<std::int64_t> Cursor::required_integer(std::string_view key, std::int64_t low, std::int64_t high) const {
+Result<std::int64_t> Cursor::required_integer(std::string_view key, std::int64_t low,
+                                              std::int64_t high) const {
   TESSERA_TRY(Cursor found, required(key));
   return found.integer(low, high);
 }
