@@ -37,13 +37,12 @@ enum class ValueKind { null, boolean, integer, real, string, list, map };
 [[nodiscard]] std::string_view describe(ValueKind kind) noexcept;
 
 class Document;
-namespace detail {
-class DocumentBuilder;
-}
 
 /// One value of a document: a cheap copyable pointer.
 class Cursor {
  public:
+  struct Values;  ///< how a document keeps its values; opaque
+
   [[nodiscard]] ValueKind kind() const noexcept;
   [[nodiscard]] bool is_null() const noexcept { return kind() == ValueKind::null; }
   [[nodiscard]] bool is_map() const noexcept { return kind() == ValueKind::map; }
@@ -98,8 +97,6 @@ class Cursor {
 
  private:
   friend class Document;
-  friend class detail::DocumentBuilder;
-  struct Values;
   Cursor(const Values* values, std::uint32_t index) noexcept : values_(values), index_(index) {}
   const Values* values_;
   std::uint32_t index_;
