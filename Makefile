@@ -3,9 +3,9 @@ SHELL := /bin/bash
 JOBS ?= $(shell nproc)
 BUILD := build/release
 BENCH ?= plan
-SOAK_RUNS ?= 100000
+FUZZ_RUNS ?= 100000
 
-.PHONY: demo test unit lint bench soak ci setup setup-dev build clean
+.PHONY: demo test lint bench soak fuzz ci setup setup-dev build clean
 
 demo: setup
 	cmake --preset release -DTESSERA_TESTS=OFF -DTESSERA_BENCH=OFF
@@ -32,9 +32,12 @@ bench: setup
 	@cmake --build --preset release -j $(JOBS) --target bench_$(BENCH) tessera > build/bench-build.log 2>&1 || { cat build/bench-build.log; exit 1; }
 	@$(BUILD)/bench/bench_$(BENCH)
 
-# The large counts: mutants per fuzz target, and the long differential tests.
-soak: setup-dev
-	tools/fuzz.sh $(SOAK_RUNS)
+# The large counts: 100,000 mutants per fuzz target, and ten times and more of what the differential tests run.
+soak: fuzz build
+	TESSERA_SOAK=1 ctest --preset release
+
+fuzz: setup-dev
+	tools/fuzz.sh $(FUZZ_RUNS)
 
 ci:
 	.ci/run

@@ -1,7 +1,8 @@
 // BENCH=plan: wall time of the whole `tessera plan` process on eight models, plan file and trace written.
 //
 // Before a time counts, the answer is held to account: the process must succeed, its plan file must pass
-// `tessera check`, and no iteration may be shorter than its lower bound. An item's time is the median of five runs.
+// `tessera check`, and no iteration may be shorter than its lower bound. An item's time is the median of five
+// runs.
 #include <fcntl.h>
 #include <spawn.h>
 #include <sys/wait.h>
@@ -26,8 +27,9 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr int kRuns = 5;
-constexpr std::array<const char*, 8> kModels{"qwen3-next-80b",   "qwen3-235b", "deepseek-v3",  "nemotron-3-super",
-                                             "glm-4.5",          "kimi-linear", "gpt-oss-120b", "minimax-m2"};
+constexpr std::array<const char*, 8> kModels{"qwen3-next-80b",   "qwen3-235b", "deepseek-v3",
+                                             "nemotron-3-super", "glm-4.5",    "kimi-linear",
+                                             "gpt-oss-120b",     "minimax-m2"};
 
 // Runs a program with its output in `log`; −1 when it cannot be started.
 int run(const std::vector<std::string>& command, const fs::path& log) {
@@ -59,20 +61,22 @@ int main() {
   fs::create_directories(folder);
   const fs::path plan = folder / "plan.yaml";
   const fs::path log = folder / "log";
-  tessera::bench::Table table({"model", "s (median of 5)", "s (worst)", "iteration s", "bound s", "tokens/s/GPU", "peak GiB"});
+  tessera::bench::Table table(
+      {"model", "s (median of 5)", "s (worst)", "iteration s", "bound s", "tokens/s/GPU", "peak GiB"});
   double slowest = 0;
   bool sound = true;
   for (const char* model : kModels) {
     const std::string job = fmt::format("{}/bench/plan/{}.yaml", TESSERA_SOURCE, model);
-    const std::vector<std::string> command{TESSERA_PROGRAM, "plan", job, "-o", plan.string(), "--trace",
-                                           (folder / "trace.json").string()};
+    const std::vector<std::string> command{
+        TESSERA_PROGRAM, "plan", job, "-o", plan.string(), "--trace", (folder / "trace.json").string()};
     Item item;
     for (int i = 0; i < kRuns; ++i) {
       const auto start = std::chrono::steady_clock::now();
       const int code = run(command, log);
       item.seconds.push_back(std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
       if (code != 0) {
-        fmt::print("{}: tessera plan exited with {}\n{}", model, code, tessera::read_file(log.string()).value_or(""));
+        fmt::print("{}: tessera plan exited with {}\n{}", model, code,
+                   tessera::read_file(log.string()).value_or(""));
         sound = false;
         break;
       }
@@ -91,7 +95,8 @@ int main() {
     const auto& p = read->predicted;
     table.add({model, fmt::format("{:.3f}", median), fmt::format("{:.3f}", item.seconds.back()),
                fmt::format("{:.3f}", p.iteration.value()), fmt::format("{:.3f}", p.lower_bound.value()),
-               fmt::format("{:.0f}", p.tokens_per_second_per_gpu), fmt::format("{:.1f}", tessera::gibibytes(p.peak_memory))});
+               fmt::format("{:.0f}", p.tokens_per_second_per_gpu),
+               fmt::format("{:.1f}", tessera::gibibytes(p.peak_memory))});
   }
   fs::remove_all(folder);
   table.print();

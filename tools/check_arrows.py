@@ -39,7 +39,9 @@ def room_of(path: str, rooms: dict[str, set[str]]) -> str | None:
 def main() -> int:
     rooms = read_rules()
     faults: list[str] = []
-    files = [p for top in ("include/tessera", "src") for p in sorted((ROOT / top).rglob("*")) if p.suffix in (".h", ".cc")]
+    files = [
+        p for top in ("include/tessera", "src") for p in sorted((ROOT / top).rglob("*")) if p.suffix in (".h", ".cc")
+    ]
     for path in files:
         public = path.is_relative_to(ROOT / "include")
         relative = path.relative_to(ROOT / ("include/tessera" if public else "src")).as_posix()

@@ -27,30 +27,37 @@ Outcome run(const PlanArguments& arguments, const Common& common) {
   const bool write = report.usable || arguments.ignore_memory;
   if (write) {
     TESSERA_CHECK(write_file(arguments.output, train::write_plan(report.plan)));
-    if (!arguments.no_trace) TESSERA_CHECK(write_file(arguments.trace, train::chrome_trace(report.plan, report.simulated)));
+    if (!arguments.no_trace)
+      TESSERA_CHECK(write_file(arguments.trace, train::chrome_trace(report.plan, report.simulated)));
   }
-  print(common.json ? train::plan_json(report, job) : train::plan_text(report, job, {.color = color_terminal()}));
+  print(common.json ? train::plan_json(report, job)
+                    : train::plan_text(report, job, {.color = color_terminal()}));
   if (!write) {
-    if (!common.json) print("\nwrote nothing: the plan does not fit (--ignore-memory writes it all the same)\n");
+    if (!common.json)
+      print("\nwrote nothing: the plan does not fit (--ignore-memory writes it all the same)\n");
     return 1;
   }
   if (!common.json)
-    print(fmt::format("\nwrote {}{}   next: tessera simulate {} · tessera export {} --to megatron\n", arguments.output,
-                      arguments.no_trace ? "" : ", " + arguments.trace, arguments.output, arguments.output));
+    print(fmt::format("\nwrote {}{}   next: tessera simulate {} · tessera export {} --to megatron\n",
+                      arguments.output, arguments.no_trace ? "" : ", " + arguments.trace, arguments.output,
+                      arguments.output));
   return 0;
 }
 
 }  // namespace
 
 void add_plan(CLI::App& app, Common& common, Outcome& outcome) {
-  CLI::App* command = app.add_subcommand("plan", "Plan a training job: partition, interleaving, predicted time and memory.");
+  CLI::App* command =
+      app.add_subcommand("plan", "Plan a training job: partition, interleaving, predicted time and memory.");
   command->footer("Example: tessera plan examples/qwen3-next-80b.yaml --microbatches 128");
   auto arguments = std::make_shared<PlanArguments>();
   command->add_option("JOB", arguments->job, "job file (docs/job-file.md)")->required();
   command->add_option("-o,--output", arguments->output, "plan file to write")->capture_default_str();
-  command->add_option("--trace", arguments->trace, "Chrome trace to write, for ui.perfetto.dev")->capture_default_str();
+  command->add_option("--trace", arguments->trace, "Chrome trace to write, for ui.perfetto.dev")
+      ->capture_default_str();
   command->add_flag("--no-trace", arguments->no_trace, "write no trace");
-  command->add_flag("--ignore-memory", arguments->ignore_memory, "write the plan even when it does not fit the device");
+  command->add_flag("--ignore-memory", arguments->ignore_memory,
+                    "write the plan even when it does not fit the device");
   command->add_flag("--json", common.json, "print JSON");
   arguments->flags.declare(*command);
   command->callback([arguments, &common, &outcome] { outcome = run(*arguments, common); });

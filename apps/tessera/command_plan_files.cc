@@ -20,7 +20,8 @@ namespace {
 Result<train::ExecutionPlan> load(const std::string& path) {
   TESSERA_TRY(const Input input, read_input(path));
   if (input.is_plan) return train::read_plan(input.document.root());
-  TESSERA_TRY(const train::Job job, train::read_job(input.document, std::filesystem::path(path).parent_path().string()));
+  TESSERA_TRY(const train::Job job,
+              train::read_job(input.document, std::filesystem::path(path).parent_path().string()));
   TESSERA_TRY(train::PlanReport report, train::make_plan(job, {.slices = false, .baselines = false}));
   return std::move(report.plan);
 }
@@ -28,7 +29,8 @@ Result<train::ExecutionPlan> load(const std::string& path) {
 Outcome simulate_file(const std::string& path, const Common& common) {
   TESSERA_TRY(const train::ExecutionPlan plan, load(path));
   TESSERA_TRY(const train::SimulateResult result, train::simulate(plan));
-  print(common.json ? train::simulation_json(plan, result) : train::simulation_text(plan, result, {.color = color_terminal()}));
+  print(common.json ? train::simulation_json(plan, result)
+                    : train::simulation_text(plan, result, {.color = color_terminal()}));
   return 0;
 }
 
@@ -42,6 +44,9 @@ Outcome check_file(const std::string& path, const Common& common) {
       Error error = std::move(sound).error();
       error.kind = ErrorKind::infeasible;
       error.file = path;
+      const std::string_view key = error.key;
+      if (const auto section = input.document.root().find(key.substr(0, key.find_first_of(".["))))
+        error.line = section->line();
       return std::unexpected(std::move(error));
     }
   } else {
@@ -50,15 +55,21 @@ Outcome check_file(const std::string& path, const Common& common) {
   }
   TESSERA_TRY(const train::ScheduleFacts facts, train::check_schedule(plan->actions));
   std::string peaks;
-  for (const std::int32_t peak : facts.peak_live) peaks += fmt::format("{}{}", peaks.empty() ? "" : ", ", peak);
+  for (const std::int32_t peak : facts.peak_live)
+    peaks += fmt::format("{}{}", peaks.empty() ? "" : ", ", peak);
   if (common.json) {
-    print(fmt::format("{{\"ok\": true, \"actions\": {}, \"stages\": {}, \"ranks\": {}, \"pairs\": {}, \"peak_live\": [{}]}}\n",
-                      facts.actions, plan->actions.stages(), plan->actions.ranks.size(), plan->pairs.size(), peaks));
+    print(fmt::format(
+        "{{\"ok\": true, \"actions\": {}, \"stages\": {}, \"ranks\": {}, \"pairs\": {}, \"peak_live\": "
+        "[{}]}}\n",
+        facts.actions, plan->actions.stages(), plan->actions.ranks.size(), plan->pairs.size(), peaks));
   } else {
-    print(fmt::format("{}: sound\n  {} actions on {} ranks, every stage and microbatch forward and backward once, no deadlock under "
-                      "eager sends\n  {} overlapped pairs, each a legal order of its tasks\n  live chunk activations at most {} (per "
-                      "rank)\n",
-                      path, with_thousands(facts.actions), plan->actions.ranks.size(), plan->pairs.size(), peaks));
+    print(fmt::format(
+        "{}: sound\n  {} actions on {} ranks, every stage and microbatch forward and backward once, no "
+        "deadlock under "
+        "eager sends\n  {} overlapped pairs, each a legal order of its tasks\n  live chunk activations at "
+        "most {} (per "
+        "rank)\n",
+        path, with_thousands(facts.actions), plan->actions.ranks.size(), plan->pairs.size(), peaks));
   }
   return 0;
 }
@@ -73,7 +84,8 @@ struct ExportArguments {
 // The letters of the blocks are all the layout string needs.
 Result<std::string> megatron_string(const train::ExecutionPlan& plan) {
   ModelSpec model;
-  for (const train::PlanBlock& block : plan.blocks) model.blocks.push_back({.kind = block.kind, .layer = block.layer});
+  for (const train::PlanBlock& block : plan.blocks)
+    model.blocks.push_back({.kind = block.kind, .layer = block.layer});
   return train::write_megatron_layout(model, plan.partition, plan.layout.pp);
 }
 
@@ -109,7 +121,8 @@ void add_simulate(CLI::App& app, Common& common, Outcome& outcome) {
 }
 
 void add_check(CLI::App& app, Common& common, Outcome& outcome) {
-  CLI::App* command = app.add_subcommand("check", "Check a plan or a job: complete, in order, free of deadlock.");
+  CLI::App* command =
+      app.add_subcommand("check", "Check a plan or a job: complete, in order, free of deadlock.");
   command->footer("Example: tessera check plan.yaml\nExit code 1 when the check fails.");
   auto path = std::make_shared<std::string>();
   command->add_option("FILE", *path, "plan file, or a job file")->required();
@@ -119,10 +132,14 @@ void add_check(CLI::App& app, Common& common, Outcome& outcome) {
 
 void add_export(CLI::App& app, Common& common, Outcome& outcome) {
   CLI::App* command = app.add_subcommand("export", "Write a plan in another program's format.");
-  command->footer("Example: tessera export plan.yaml --chrome -o plan.trace.json\n         tessera export plan.yaml --to megatron");
+  command->footer(
+      "Example: tessera export plan.yaml --chrome -o plan.trace.json\n         tessera export plan.yaml --to "
+      "megatron");
   auto arguments = std::make_shared<ExportArguments>();
   command->add_option("FILE", arguments->file, "plan file, or a job file")->required();
-  command->add_option("--to", arguments->target, "chrome (trace for Perfetto) or megatron (pipeline layout string)")
+  command
+      ->add_option("--to", arguments->target,
+                   "chrome (trace for Perfetto) or megatron (pipeline layout string)")
       ->check(CLI::IsMember({"chrome", "megatron"}))
       ->capture_default_str();
   command->add_flag("--chrome", arguments->chrome, "the same as --to chrome");

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdio>
 
@@ -10,7 +11,7 @@
 namespace tessera::apps {
 
 void JobFlags::declare(CLI::App& command) {
-  constexpr std::array<std::array<const char*, 3>, 14> flags{{
+  constexpr std::array<std::array<const char*, 3>, 15> flags{{
       {"--gpus", "cluster.gpus", "number of GPUs"},
       {"--gpu", "cluster.preset", "GPU preset, such as H100"},
       {"--tp", "layout.tp", "tensor parallel"},
@@ -20,7 +21,8 @@ void JobFlags::declare(CLI::App& command) {
       {"--etp", "layout.etp", "tensor parallel inside an expert"},
       {"--cp", "layout.cp", "context parallel"},
       {"--dp", "layout.dp", "data parallel"},
-      {"--microbatches", "layout.microbatches", "microbatches per step"},
+      {"--microbatches", "layout.microbatches", "microbatches per pipeline and step"},
+      {"--global-batch", "layout.global_batch", "sequences per step, instead"},
       {"--microbatch-size", "layout.microbatch_size", "sequences per microbatch"},
       {"--sequence", "layout.sequence", "tokens per sequence"},
       {"--template", "schedule.template", "1f1b, interleaved or interleaved-overlap"},
@@ -30,7 +32,9 @@ void JobFlags::declare(CLI::App& command) {
     named_.push_back(std::make_unique<Named>(Named{.key = key, .value = {}}));
     command.add_option(flag, named_.back()->value, help)->group("Over the job file");
   }
-  command.add_option("--set", set_, "any key, as in --set layout.dtype=fp8")->group("Over the job file")->allow_extra_args(false);
+  command.add_option("--set", set_, "any key, as in --set layout.dtype=fp8")
+      ->group("Over the job file")
+      ->allow_extra_args(false);
 }
 
 Result<std::vector<train::JobOverride>> JobFlags::overrides() const {
@@ -40,9 +44,18 @@ Result<std::vector<train::JobOverride>> JobFlags::overrides() const {
   for (const std::string& pair : set_) {
     const auto equals = pair.find('=');
     if (equals == std::string::npos || equals == 0)
-      return bad_input(fmt::format("--set {}: expected KEY=VALUE", pair), "For example --set layout.dtype=fp8.");
+      return bad_input(fmt::format("--set {}: expected KEY=VALUE", pair),
+                       "For example --set layout.dtype=fp8.");
     out.push_back({pair.substr(0, equals), pair.substr(equals + 1)});
   }
+  // Two ways to say the batch: the one given here takes the place of the one in the file.
+  const auto given = [&](std::string_view key) {
+    return std::ranges::find(out, key, &train::JobOverride::key) != out.end();
+  };
+  const bool count = given("layout.microbatches");
+  const bool batch = given("layout.global_batch");
+  if (count && !batch) out.push_back({"layout.global_batch", "null"});
+  if (batch && !count) out.push_back({"layout.microbatches", "null"});
   return out;
 }
 
@@ -52,8 +65,12 @@ Result<Input> read_input(const std::string& path) {
   return Input{.document = std::move(document), .is_plan = is_plan};
 }
 
-void print(const std::string& text) { std::fwrite(text.data(), 1, text.size(), stdout); }
+void print(const std::string& text) {
+  std::fwrite(text.data(), 1, text.size(), stdout);
+}
 
-bool color_terminal() { return isatty(STDOUT_FILENO) == 1; }
+bool color_terminal() {
+  return isatty(STDOUT_FILENO) == 1;
+}
 
 }  // namespace tessera::apps

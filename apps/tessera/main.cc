@@ -18,7 +18,9 @@ int main(int argc, char** argv) {
   CLI::App app{"Tessera plans pipeline-parallel training of Mixture-of-Experts models.", "tessera"};
   app.require_subcommand(1);
   app.set_version_flag("--version", "tessera 0.1.0");
-  app.footer("Exit codes: 0 ok, 1 infeasible or check failed, 2 bad input.\nEach command has --help with an example.");
+  app.footer(
+      "Exit codes: 0 ok, 1 infeasible or check failed, 2 bad input.\nEach command has --help with an "
+      "example.");
   tessera::apps::Common common;
   tessera::apps::Outcome outcome = 0;
   tessera::apps::add_import(app, common, outcome);

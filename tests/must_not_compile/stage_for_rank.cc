@@ -1,6 +1,8 @@
 #include "tessera/core/base/ids.h"
 
-bool is_first(tessera::RankId rank) { return rank == tessera::RankId(0); }
+bool is_first(tessera::RankId rank) {
+  return rank == tessera::RankId(0);
+}
 
 bool check(tessera::StageId stage, tessera::RankId rank) {
 #ifdef WRONG

@@ -34,10 +34,12 @@ std::string Error::text() const {
 }
 
 std::unexpected<Error> bad_input(std::string message, std::string hint) {
-  return std::unexpected(Error{.kind = ErrorKind::bad_input, .message = std::move(message), .hint = std::move(hint)});
+  return std::unexpected(
+      Error{.kind = ErrorKind::bad_input, .message = std::move(message), .hint = std::move(hint)});
 }
 std::unexpected<Error> infeasible(std::string message, std::string hint) {
-  return std::unexpected(Error{.kind = ErrorKind::infeasible, .message = std::move(message), .hint = std::move(hint)});
+  return std::unexpected(
+      Error{.kind = ErrorKind::infeasible, .message = std::move(message), .hint = std::move(hint)});
 }
 
 std::string with_thousands(std::int64_t value) {
@@ -110,19 +112,23 @@ std::optional<std::int64_t> to_integer(std::string_view text) noexcept {
 std::optional<double> to_number(std::string_view text) noexcept {
   double value = 0;
   const auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (failure != std::errc{} || end != text.data() + text.size() || !std::isfinite(value)) return std::nullopt;
+  if (failure != std::errc{} || end != text.data() + text.size() || !std::isfinite(value))
+    return std::nullopt;
   return value;
 }
 
-std::string exact(double value) { return fmt::format("{}", value); }
+std::string exact(double value) {
+  return fmt::format("{}", value);
+}
 
-std::string fingerprint(std::string_view bytes) { return fmt::format("{:016x}", fnv1a(bytes)); }
+std::string fingerprint(std::string_view bytes) {
+  return fmt::format("{:016x}", fnv1a(bytes));
+}
 
 Result<std::string> read_file(const std::string& path, std::size_t limit) {
   std::error_code failure;
   const auto kind = std::filesystem::status(path, failure).type();
-  if (kind == std::filesystem::file_type::not_found)
-    return bad_input(fmt::format("{}: no such file", path));
+  if (kind == std::filesystem::file_type::not_found) return bad_input(fmt::format("{}: no such file", path));
   if (kind == std::filesystem::file_type::directory)
     return bad_input(fmt::format("{}: expected a file, found a directory", path));
   std::ifstream in(path, std::ios::binary);

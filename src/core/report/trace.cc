@@ -10,14 +10,20 @@ namespace tessera {
 
 namespace {
 
-// Whole nanoseconds: far below what any duration here means, and a slice's end, rounded like its parent's, still nests.
-std::int64_t nanoseconds(Seconds time) { return std::llround(time.value() * 1e9); }
+// Whole nanoseconds: far below what any duration here means, and a slice's end, rounded like its parent's,
+// still nests.
+std::int64_t nanoseconds(Seconds time) {
+  return std::llround(time.value() * 1e9);
+}
 
 void append_microseconds(std::string& out, std::int64_t nanoseconds) {
   const std::int64_t magnitude = std::abs(nanoseconds);
-  fmt::format_to(std::back_inserter(out), "{}{}.{:03}", nanoseconds < 0 ? "-" : "", magnitude / 1000, magnitude % 1000);
+  fmt::format_to(std::back_inserter(out), "{}{}.{:03}", nanoseconds < 0 ? "-" : "", magnitude / 1000,
+                 magnitude % 1000);
 }
-void append_time(std::string& out, Seconds time) { append_microseconds(out, nanoseconds(time)); }
+void append_time(std::string& out, Seconds time) {
+  append_microseconds(out, nanoseconds(time));
+}
 
 }  // namespace
 
@@ -26,11 +32,21 @@ std::string json_escape(std::string_view text) {
   out.reserve(text.size());
   for (const char c : text) {
     switch (c) {
-      case '"': out += "\\\""; break;
-      case '\\': out += "\\\\"; break;
-      case '\n': out += "\\n"; break;
-      case '\t': out += "\\t"; break;
-      case '\r': out += "\\r"; break;
+      case '"':
+        out += "\\\"";
+        break;
+      case '\\':
+        out += "\\\\";
+        break;
+      case '\n':
+        out += "\\n";
+        break;
+      case '\t':
+        out += "\\t";
+        break;
+      case '\r':
+        out += "\\r";
+        break;
       default:
         if (static_cast<unsigned char>(c) < 0x20) {
           out += fmt::format("\\u{:04x}", static_cast<unsigned>(static_cast<unsigned char>(c)));
@@ -69,8 +85,8 @@ void TraceWriter::thread(std::int32_t process, std::int32_t thread, std::string_
 
 void TraceWriter::slice(const Event& event, Seconds start, Seconds end) {
   begin_event();
-  fmt::format_to(std::back_inserter(out_), R"({{"ph":"X","pid":{},"tid":{},"name":"{}","cat":"{}","ts":)", event.process,
-                 event.thread, json_escape(event.name), json_escape(event.category));
+  fmt::format_to(std::back_inserter(out_), R"({{"ph":"X","pid":{},"tid":{},"name":"{}","cat":"{}","ts":)",
+                 event.process, event.thread, json_escape(event.name), json_escape(event.category));
   append_time(out_, start);
   out_ += ",\"dur\":";
   append_microseconds(out_, nanoseconds(end) - nanoseconds(start));
@@ -84,10 +100,13 @@ void TraceWriter::slice(const Event& event, Seconds start, Seconds end) {
 
 void TraceWriter::flow(std::int64_t id, const Event& source, Seconds from, const Event& target, Seconds to) {
   begin_event();
-  fmt::format_to(std::back_inserter(out_), R"({{"ph":"s","pid":{},"tid":{},"name":"{}","cat":"{}","id":{},"ts":)",
-                 source.process, source.thread, json_escape(source.name), json_escape(source.category), id);
+  fmt::format_to(std::back_inserter(out_),
+                 R"({{"ph":"s","pid":{},"tid":{},"name":"{}","cat":"{}","id":{},"ts":)", source.process,
+                 source.thread, json_escape(source.name), json_escape(source.category), id);
   append_time(out_, from);
-  fmt::format_to(std::back_inserter(out_), "}},\n{{\"ph\":\"f\",\"bp\":\"e\",\"pid\":{},\"tid\":{},\"name\":\"{}\",\"cat\":\"{}\",\"id\":{},\"ts\":",
+  fmt::format_to(std::back_inserter(out_),
+                 "}},\n{{\"ph\":\"f\",\"bp\":\"e\",\"pid\":{},\"tid\":{},\"name\":\"{}\",\"cat\":\"{}\","
+                 "\"id\":{},\"ts\":",
                  target.process, target.thread, json_escape(source.name), json_escape(source.category), id);
   append_time(out_, to);
   out_ += '}';
@@ -95,7 +114,8 @@ void TraceWriter::flow(std::int64_t id, const Event& source, Seconds from, const
 
 void TraceWriter::counter(std::int32_t process, std::string_view name, Seconds time, double value) {
   begin_event();
-  fmt::format_to(std::back_inserter(out_), R"({{"ph":"C","pid":{},"name":"{}","ts":)", process, json_escape(name));
+  fmt::format_to(std::back_inserter(out_), R"({{"ph":"C","pid":{},"name":"{}","ts":)", process,
+                 json_escape(name));
   append_time(out_, time);
   fmt::format_to(std::back_inserter(out_), ",\"args\":{{\"value\":{:.6g}}}}}", value);
 }

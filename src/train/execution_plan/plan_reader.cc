@@ -11,8 +11,8 @@ namespace tessera::train {
 
 namespace {
 
-constexpr double kLongest = 1e9;    // seconds; longer than any step
-constexpr double kLargest = 1e18;   // bytes, operations
+constexpr double kLongest = 1e9;   // seconds; longer than any step
+constexpr double kLargest = 1e18;  // bytes, operations
 constexpr std::int64_t kMost = 1 << 20;
 
 Result<Seconds> seconds(Cursor map, std::string_view key) {
@@ -30,12 +30,18 @@ Result<std::int32_t> small(Cursor map, std::string_view key, std::int64_t low, s
 
 Result<Layout> read_plan_layout(Cursor root) {
   TESSERA_TRY(const Cursor node, root.required_map("layout"));
-  TESSERA_CHECK(node.only_keys({"tp", "pp", "vp", "ep", "etp", "cp", "dp", "microbatches", "microbatch_size", "sequence",
-                                "dtype", "recompute"}));
+  TESSERA_CHECK(node.only_keys({"tp", "pp", "vp", "ep", "etp", "cp", "dp", "microbatches", "microbatch_size",
+                                "sequence", "dtype", "recompute"}));
   Layout l;
-  const std::pair<std::string_view, std::int64_t*> sizes[] = {
-      {"tp", &l.tp}, {"pp", &l.pp}, {"vp", &l.vp}, {"ep", &l.ep}, {"etp", &l.etp}, {"cp", &l.cp}, {"dp", &l.dp},
-      {"microbatches", &l.microbatches}, {"microbatch_size", &l.microbatch_size}};
+  const std::pair<std::string_view, std::int64_t*> sizes[] = {{"tp", &l.tp},
+                                                              {"pp", &l.pp},
+                                                              {"vp", &l.vp},
+                                                              {"ep", &l.ep},
+                                                              {"etp", &l.etp},
+                                                              {"cp", &l.cp},
+                                                              {"dp", &l.dp},
+                                                              {"microbatches", &l.microbatches},
+                                                              {"microbatch_size", &l.microbatch_size}};
   for (const auto& [key, target] : sizes) {
     TESSERA_TRY(*target, node.required_integer(key, 1, kMost));
   }
@@ -48,14 +54,19 @@ Result<Layout> read_plan_layout(Cursor root) {
     l.dtype = d;
     known = true;
   }
-  if (!known) return dtype.error(fmt::format("unknown dtype {}", dtype_name), "Known are bf16, fp8, mxfp8 and nvfp4.");
+  if (!known)
+    return dtype.error(fmt::format("unknown dtype {}", dtype_name), "Known are bf16, fp8, mxfp8 and nvfp4.");
   TESSERA_TRY(const Cursor recompute, node.required_map("recompute"));
   TESSERA_CHECK(recompute.only_keys(
       {"full", "mla_up_projection", "moe", "moe_activation", "shared_experts", "core_attention", "norm"}));
   Recompute& r = l.recompute;
-  const std::pair<std::string_view, bool*> switches[] = {
-      {"full", &r.full}, {"mla_up_projection", &r.mla_up_projection}, {"moe", &r.moe}, {"moe_activation", &r.moe_activation},
-      {"shared_experts", &r.shared_experts}, {"core_attention", &r.core_attention}, {"norm", &r.norm}};
+  const std::pair<std::string_view, bool*> switches[] = {{"full", &r.full},
+                                                         {"mla_up_projection", &r.mla_up_projection},
+                                                         {"moe", &r.moe},
+                                                         {"moe_activation", &r.moe_activation},
+                                                         {"shared_experts", &r.shared_experts},
+                                                         {"core_attention", &r.core_attention},
+                                                         {"norm", &r.norm}};
   for (const auto& [key, target] : switches) {
     TESSERA_TRY(*target, recompute.required_boolean(key));
   }
@@ -96,19 +107,20 @@ Result<BlockCost> read_cost(Cursor node) {
   for (std::size_t i = 0; i < tasks.size(); ++i) {
     const auto task = parse_task_name(tasks.key(i));
     if (!task || task->layer >= 0)
-      return tasks.item(i).error(fmt::format("{} is no task", tasks.key(i)),
-                                 "Tasks are F_, B_ or W_ and one of EMBED, ATTN, DISP, SHARED, MLP, COMB, HEAD.");
+      return tasks.item(i).error(
+          fmt::format("{} is no task", tasks.key(i)),
+          "Tasks are F_, B_ or W_ and one of EMBED, ATTN, DISP, SHARED, MLP, COMB, HEAD.");
     TESSERA_TRY(cost.task(task->pass, task->kind), read_task(tasks.item(i)));
   }
   TESSERA_TRY(const Cursor memory, node.required_map("memory"));
-  TESSERA_CHECK(memory.only_keys({"dense_parameters", "expert_parameters", "weights", "gradients", "optimizer", "activation",
-                                  "weight_stash", "workspace"}));
+  TESSERA_CHECK(memory.only_keys({"dense_parameters", "expert_parameters", "weights", "gradients",
+                                  "optimizer", "activation", "weight_stash", "workspace"}));
   BlockMemory& m = cost.memory;
   TESSERA_TRY(m.dense_parameters, memory.required_integer("dense_parameters", 0, std::int64_t{1} << 50));
   TESSERA_TRY(m.expert_parameters, memory.required_integer("expert_parameters", 0, std::int64_t{1} << 50));
   const std::pair<std::string_view, Bytes*> sizes[] = {
-      {"weights", &m.weights}, {"gradients", &m.gradients}, {"optimizer", &m.optimizer}, {"activation", &m.activation},
-      {"weight_stash", &m.weight_stash}, {"workspace", &m.workspace}};
+      {"weights", &m.weights},       {"gradients", &m.gradients},       {"optimizer", &m.optimizer},
+      {"activation", &m.activation}, {"weight_stash", &m.weight_stash}, {"workspace", &m.workspace}};
   for (const auto& [key, target] : sizes) {
     TESSERA_TRY(*target, bytes(memory, key));
   }
@@ -123,7 +135,8 @@ Result<PlanBlock> read_block(Cursor node, std::size_t costs) {
   constexpr std::array<std::string_view, 4> kinds{"embedding", "layer", "mtp", "head"};
   const auto found = std::ranges::find(kinds, kind_name);
   if (found == kinds.end())
-    return kind.error(fmt::format("unknown block kind {}", kind_name), "Known are embedding, layer, mtp and head.");
+    return kind.error(fmt::format("unknown block kind {}", kind_name),
+                      "Known are embedding, layer, mtp and head.");
   block.kind = static_cast<BlockKind>(found - kinds.begin());
   TESSERA_TRY(block.layer, small(node, "layer", -1, kMost));
   TESSERA_TRY(block.cost, small(node, "cost", 0, static_cast<std::int64_t>(costs) - 1));
@@ -156,10 +169,12 @@ Status read_actions(Cursor root, ExecutionPlan& plan) {
         return ranks.item(r).error(fmt::format("cell {}: \"{}\" is no action", cell, piece),
                                    "An action is like 3F7, 3B7, 3I7, 3W7 or (3F7;5B2)OVERLAP_F_B.");
       if (std::max(action->stage.value(), action->backward_stage.value()) >= stages)
-        return ranks.item(r).error(fmt::format("cell {}: {} names a stage outside 0 … {}", cell, piece, stages - 1));
-      if (std::max(action->microbatch.value(), action->backward_microbatch.value()) >= plan.actions.microbatches)
         return ranks.item(r).error(
-            fmt::format("cell {}: {} names a microbatch outside 0 … {}", cell, piece, plan.actions.microbatches - 1));
+            fmt::format("cell {}: {} names a stage outside 0 … {}", cell, piece, stages - 1));
+      if (std::max(action->microbatch.value(), action->backward_microbatch.value()) >=
+          plan.actions.microbatches)
+        return ranks.item(r).error(fmt::format("cell {}: {} names a microbatch outside 0 … {}", cell, piece,
+                                               plan.actions.microbatches - 1));
       actions.push_back(*action);
       ++cell;
     }
@@ -194,9 +209,9 @@ Status read_memory(Cursor root, ExecutionPlan& plan) {
     const Cursor item = ranks.item(r);
     TESSERA_CHECK(item.only_keys({"weights", "gradients", "optimizer", "workspace", "transfer", "context"}));
     RankMemory m;
-    const std::pair<std::string_view, Bytes*> sizes[] = {{"weights", &m.weights},     {"gradients", &m.gradients},
-                                                         {"optimizer", &m.optimizer}, {"workspace", &m.workspace},
-                                                         {"transfer", &m.transfer},   {"context", &m.context}};
+    const std::pair<std::string_view, Bytes*> sizes[] = {
+        {"weights", &m.weights},     {"gradients", &m.gradients}, {"optimizer", &m.optimizer},
+        {"workspace", &m.workspace}, {"transfer", &m.transfer},   {"context", &m.context}};
     for (const auto& [key, target] : sizes) {
       TESSERA_TRY(*target, bytes(item, key));
     }
@@ -225,11 +240,14 @@ Status read_header(Cursor root, ExecutionPlan& plan) {
   TESSERA_TRY(const Cursor version, root.required("tessera_plan"));
   TESSERA_TRY(const std::int64_t number, version.integer(1, 1'000'000));
   if (number > kPlanVersion)
-    return version.error(fmt::format("plan version {} is newer than this program reads ({})", number, kPlanVersion),
-                         "Use a newer tessera, or write the plan again with this one.");
-  TESSERA_CHECK(root.only_keys({"tessera_plan", "model", "device", "fingerprints", "layout", "schedule", "blocks", "costs",
-                                "partition", "actions", "pairs", "interference", "transfer", "rank_speed", "step",
-                                "exposed_reduction", "memory", "flops_per_token", "peak_flops", "predicted"}));
+    return version.error(
+        fmt::format("plan version {} is newer than this program reads ({})", number, kPlanVersion),
+        "Use a newer tessera, or write the plan again with this one.");
+  TESSERA_CHECK(root.only_keys({"tessera_plan", "model",           "device",     "fingerprints",
+                                "layout",       "schedule",        "blocks",     "costs",
+                                "partition",    "actions",         "pairs",      "interference",
+                                "transfer",     "rank_speed",      "step",       "exposed_reduction",
+                                "memory",       "flops_per_token", "peak_flops", "predicted"}));
   TESSERA_TRY(plan.model, root.required_string("model"));
   TESSERA_TRY(plan.device, root.required_string("device"));
   TESSERA_TRY(const Cursor prints, root.required_map("fingerprints"));
@@ -264,11 +282,12 @@ Result<ExecutionPlan> parse_plan(Cursor root) {
   }
   TESSERA_TRY(const Cursor partition, root.required_list("partition"));
   if (static_cast<std::int64_t>(partition.size()) != plan.layout.stages())
-    return partition.error(fmt::format("{} stages, but pp × vp = {} × {} = {}", partition.size(), plan.layout.pp,
-                                       plan.layout.vp, plan.layout.stages()));
+    return partition.error(fmt::format("{} stages, but pp × vp = {} × {} = {}", partition.size(),
+                                       plan.layout.pp, plan.layout.vp, plan.layout.stages()));
   for (std::size_t s = 0; s < partition.size(); ++s) {
     const Cursor range = partition.item(s);
-    if (!range.is_list() || range.size() != 2) return range.error("a stage is [begin, end), two block numbers");
+    if (!range.is_list() || range.size() != 2)
+      return range.error("a stage is [begin, end), two block numbers");
     const auto count = static_cast<std::int64_t>(plan.blocks.size());
     TESSERA_TRY(const std::int64_t begin, range.item(0).integer(0, count));
     TESSERA_TRY(const std::int64_t end, range.item(1).integer(begin, count));
@@ -279,8 +298,8 @@ Result<ExecutionPlan> parse_plan(Cursor root) {
   for (std::size_t i = 0; i < pairs.size(); ++i) {
     TESSERA_TRY(PairPlan pair, read_pair(pairs.item(i), plan.layout.stages()));
     if (plan.pair(pair.forward, pair.backward) != nullptr)
-      return pairs.item(i).error(
-          fmt::format("the pair of forward {} and backward {} occurs twice", pair.forward.value(), pair.backward.value()));
+      return pairs.item(i).error(fmt::format("the pair of forward {} and backward {} occurs twice",
+                                             pair.forward.value(), pair.backward.value()));
     plan.pairs.push_back(std::move(pair));
   }
   TESSERA_TRY(const Cursor rates, root.required_map("interference"));
@@ -319,6 +338,10 @@ Result<ExecutionPlan> read_plan(Cursor root) {
   if (auto sound = check_plan(plan); !sound) {
     sound.error().kind = ErrorKind::bad_input;
     sound.error().file = root.file();
+    // check_plan names the section; the file knows its line.
+    const std::string& key = sound.error().key;
+    if (const auto section = root.find(std::string_view(key).substr(0, key.find_first_of(".["))))
+      sound.error().line = section->line();
     return std::unexpected(std::move(sound).error());
   }
   return plan;

@@ -10,9 +10,15 @@ namespace tessera::train {
 
 namespace {
 
-std::string quoted(std::string_view text) { return fmt::format("\"{}\"", json_escape(text)); }
-std::string number(Seconds time) { return exact(time.value()); }
-std::string number(Bytes size) { return exact(size.value()); }
+std::string quoted(std::string_view text) {
+  return fmt::format("\"{}\"", json_escape(text));
+}
+std::string number(Seconds time) {
+  return exact(time.value());
+}
+std::string number(Bytes size) {
+  return exact(size.value());
+}
 
 class Writer {
  public:
@@ -29,12 +35,17 @@ class Writer {
 
 void write_layout(Writer& out, const Layout& l) {
   out.line("layout:");
-  out.line("  {{tp: {}, pp: {}, vp: {}, ep: {}, etp: {}, cp: {}, dp: {}, microbatches: {}, microbatch_size: {}, sequence: {},", l.tp,
-           l.pp, l.vp, l.ep, l.etp, l.cp, l.dp, l.microbatches, l.microbatch_size, l.sequence);
+  out.line(
+      "  {{tp: {}, pp: {}, vp: {}, ep: {}, etp: {}, cp: {}, dp: {}, microbatches: {}, microbatch_size: {}, "
+      "sequence: {},",
+      l.tp, l.pp, l.vp, l.ep, l.etp, l.cp, l.dp, l.microbatches, l.microbatch_size, l.sequence);
   const Recompute& r = l.recompute;
-  out.line("   dtype: {}, recompute: {{full: {}, mla_up_projection: {}, moe: {}, moe_activation: {}, shared_experts: {}, "
-           "core_attention: {}, norm: {}}}}}",
-           name(l.dtype), r.full, r.mla_up_projection, r.moe, r.moe_activation, r.shared_experts, r.core_attention, r.norm);
+  out.line(
+      "   dtype: {}, recompute: {{full: {}, mla_up_projection: {}, moe: {}, moe_activation: {}, "
+      "shared_experts: {}, "
+      "core_attention: {}, norm: {}}}}}",
+      name(l.dtype), r.full, r.mla_up_projection, r.moe, r.moe_activation, r.shared_experts, r.core_attention,
+      r.norm);
 }
 
 void write_cost(Writer& out, const BlockCost& cost) {
@@ -50,8 +61,9 @@ void write_cost(Writer& out, const BlockCost& cost) {
       for (std::size_t s = 0; s < kProvenances; ++s) {
         const Seconds time = task.duration.by_source[s];
         if (time.value() == 0) continue;
-        sources += fmt::format("{}{}: [{}, {}]", sources.empty() ? "" : ", ", name(static_cast<Provenance>(s)), number(time),
-                               number(task.duration.error_by_source[s]));
+        sources +=
+            fmt::format("{}{}: [{}, {}]", sources.empty() ? "" : ", ", name(static_cast<Provenance>(s)),
+                        number(time), number(task.duration.error_by_source[s]));
       }
       out.line("      {}: {{seconds: {}, error: {}, compute_share: {}, bytes: {}, sources: {{{}}}}}",
                task_name(static_cast<Pass>(p), static_cast<TaskKind>(k), -1), number(task.duration.time),
@@ -60,9 +72,11 @@ void write_cost(Writer& out, const BlockCost& cost) {
   }
   if (!any) out.line("    tasks: {{}}");
   const BlockMemory& m = cost.memory;
-  out.line("    memory: {{dense_parameters: {}, expert_parameters: {}, weights: {}, gradients: {}, optimizer: {}, activation: {},",
-           m.dense_parameters, m.expert_parameters, number(m.weights), number(m.gradients), number(m.optimizer),
-           number(m.activation));
+  out.line(
+      "    memory: {{dense_parameters: {}, expert_parameters: {}, weights: {}, gradients: {}, optimizer: {}, "
+      "activation: {},",
+      m.dense_parameters, m.expert_parameters, number(m.weights), number(m.gradients), number(m.optimizer),
+      number(m.activation));
   out.line("             weight_stash: {}, workspace: {}}}", number(m.weight_stash), number(m.workspace));
 }
 
@@ -80,7 +94,8 @@ std::string write_plan(const ExecutionPlan& plan) {
   out.line("blocks:");
   constexpr std::array<std::string_view, 4> kinds{"embedding", "layer", "mtp", "head"};
   for (const PlanBlock& block : plan.blocks)
-    out.line("  - {{kind: {}, layer: {}, cost: {}}}", kinds[static_cast<std::size_t>(block.kind)], block.layer, block.cost);
+    out.line("  - {{kind: {}, layer: {}, cost: {}}}", kinds[static_cast<std::size_t>(block.kind)],
+             block.layer, block.cost);
   out.line("costs:");
   for (const BlockCost& cost : plan.costs) write_cost(out, cost);
   out.line("partition:");
@@ -88,7 +103,8 @@ std::string write_plan(const ExecutionPlan& plan) {
   out.line("actions:");
   out.line("  microbatches: {}", plan.actions.microbatches);
   std::string ranks;
-  for (const RankId rank : plan.actions.rank_of_stage) ranks += fmt::format("{}{}", ranks.empty() ? "" : ", ", rank.value());
+  for (const RankId rank : plan.actions.rank_of_stage)
+    ranks += fmt::format("{}{}", ranks.empty() ? "" : ", ", rank.value());
   out.line("  rank_of_stage: [{}]", ranks);
   out.line("  ranks:");
   for (const auto& actions : plan.actions.ranks) {
@@ -104,30 +120,34 @@ std::string write_plan(const ExecutionPlan& plan) {
     for (const auto& task : pair.sequence) sequence += (sequence.empty() ? "" : ", ") + quoted(task);
     out.line("     sequence: [{}]}}", sequence);
   }
-  out.line("interference: {{compute_bound_rate: {}, memory_bound_rate: {}}}", exact(plan.interference.compute_bound_rate),
-           exact(plan.interference.memory_bound_rate));
-  out.line("transfer: {{latency: {}, seconds: {}}}", number(plan.transfer_latency), number(plan.transfer_time));
+  out.line("interference: {{compute_bound_rate: {}, memory_bound_rate: {}}}",
+           exact(plan.interference.compute_bound_rate), exact(plan.interference.memory_bound_rate));
+  out.line("transfer: {{latency: {}, seconds: {}}}", number(plan.transfer_latency),
+           number(plan.transfer_time));
   std::string speed;
   for (const double s : plan.rank_speed) speed += (speed.empty() ? "" : ", ") + exact(s);
   out.line("rank_speed: [{}]", speed);
   out.line("step:");
   for (const RankStep& step : plan.step)
-    out.line("  - {{reduce_scatter: {}, all_gather: {}, optimizer: {}}}", number(step.reduce_scatter), number(step.all_gather),
-             number(step.optimizer));
+    out.line("  - {{reduce_scatter: {}, all_gather: {}, optimizer: {}}}", number(step.reduce_scatter),
+             number(step.all_gather), number(step.optimizer));
   out.line("exposed_reduction: {}", exact(plan.exposed_reduction));
   out.line("memory:");
   out.line("  limit: {}", number(plan.memory_limit));
   out.line("  ranks:");
   for (const RankMemory& m : plan.memory)
-    out.line("    - {{weights: {}, gradients: {}, optimizer: {}, workspace: {}, transfer: {}, context: {}}}", number(m.weights),
-             number(m.gradients), number(m.optimizer), number(m.workspace), number(m.transfer), number(m.context));
+    out.line("    - {{weights: {}, gradients: {}, optimizer: {}, workspace: {}, transfer: {}, context: {}}}",
+             number(m.weights), number(m.gradients), number(m.optimizer), number(m.workspace),
+             number(m.transfer), number(m.context));
   out.line("flops_per_token: {}", exact(plan.flops_per_token));
   out.line("peak_flops: {}", exact(plan.peak.value()));
   const Prediction& p = plan.predicted;
-  out.line("predicted: {{iteration: {}, error: {}, tokens_per_second_per_gpu: {}, mfu: {}, lower_bound: {}, peak_memory: {}, "
-           "peak_rank: {}}}",
-           number(p.iteration), exact(p.error), exact(p.tokens_per_second_per_gpu), exact(p.mfu), number(p.lower_bound),
-           number(p.peak_memory), p.peak_rank);
+  out.line(
+      "predicted: {{iteration: {}, error: {}, tokens_per_second_per_gpu: {}, mfu: {}, lower_bound: {}, "
+      "peak_memory: {}, "
+      "peak_rank: {}}}",
+      number(p.iteration), exact(p.error), exact(p.tokens_per_second_per_gpu), exact(p.mfu),
+      number(p.lower_bound), number(p.peak_memory), p.peak_rank);
   return out.take();
 }
 

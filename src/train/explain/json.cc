@@ -70,7 +70,8 @@ std::string plan_json(const PlanReport& report, const Job& job) {
   const ModelParameters parameters = count_parameters(report.model);
   Json shares = Json::object();
   for (std::size_t s = 0; s < kProvenances; ++s)
-    shares[std::string(name(static_cast<Provenance>(s)))] = {{"share", report.sources.share[s]}, {"values", report.sources.values[s]}};
+    shares[std::string(name(static_cast<Provenance>(s)))] = {{"share", report.sources.share[s]},
+                                                             {"values", report.sources.values[s]}};
   const Json out{{"model",
                   {{"name", report.model.name},
                    {"layers", report.model.layers()},

@@ -24,34 +24,45 @@ std::vector<std::pair<std::string, std::int64_t>> layers_by_kind(const ModelSpec
   return out;
 }
 
-std::string billions(std::int64_t count) { return fmt::format("{:.2f} B", static_cast<double>(count) / 1e9); }
+std::string billions(std::int64_t count) {
+  return fmt::format("{:.2f} B", static_cast<double>(count) / 1e9);
+}
 
 std::string model_line(const ModelSpec& model) {
   const ParameterCount count = count_parameters(model).model;
   std::string kinds;
-  for (const auto& [kind, number] : layers_by_kind(model)) kinds += fmt::format("{}{} {}", kinds.empty() ? "" : ", ", number, kind);
+  for (const auto& [kind, number] : layers_by_kind(model))
+    kinds += fmt::format("{}{} {}", kinds.empty() ? "" : ", ", number, kind);
   std::string mtp;
   if (model.mtp_blocks() > 0) mtp = fmt::format(" + {} MTP", model.mtp_blocks());
-  return fmt::format("{}   {} layers{}: {}   {} parameters ({} routed), {} active", model.name, model.layers(), mtp, kinds,
-                     billions(count.total()), billions(count.routed), billions(count.active()));
+  return fmt::format("{}   {} layers{}: {}   {} parameters ({} routed), {} active", model.name,
+                     model.layers(), mtp, kinds, billions(count.total()), billions(count.routed),
+                     billions(count.active()));
 }
 
 std::string model_text(const ModelSpec& model, const TextStyle&) {
   const ModelParameters parameters = count_parameters(model);
   const ParameterCount& count = parameters.model;
   std::string out = model_line(model) + "\n";
-  out += fmt::format("  family {}, hidden {}, vocabulary {}, embeddings {}\n", model.family, with_thousands(model.hidden),
-                     with_thousands(model.vocabulary), model.tied_embeddings ? "tied" : "untied");
+  out += fmt::format("  family {}, hidden {}, vocabulary {}, embeddings {}\n", model.family,
+                     with_thousands(model.hidden), with_thousands(model.vocabulary),
+                     model.tied_embeddings ? "tied" : "untied");
   out += fmt::format("  pattern {}\n", layer_pattern(model));
-  const std::pair<std::string_view, std::int64_t> rows[] = {
-      {"embedding", count.embedding}, {"head", count.head},     {"mixers", count.mixer},  {"dense feed-forward", count.dense},
-      {"routed experts", count.routed}, {"shared experts", count.shared}, {"routers", count.router}, {"latent projections", count.latent},
-      {"norms", count.norms}};
+  const std::pair<std::string_view, std::int64_t> rows[] = {{"embedding", count.embedding},
+                                                            {"head", count.head},
+                                                            {"mixers", count.mixer},
+                                                            {"dense feed-forward", count.dense},
+                                                            {"routed experts", count.routed},
+                                                            {"shared experts", count.shared},
+                                                            {"routers", count.router},
+                                                            {"latent projections", count.latent},
+                                                            {"norms", count.norms}};
   for (const auto& [label, value] : rows)
     if (value != 0) out += fmt::format("  {:<20} {:>20}\n", label, with_thousands(value));
   out += fmt::format("  {:<20} {:>20}\n", "total", with_thousands(count.total()));
   out += fmt::format("  {:<20} {:>20}\n", "active per token", with_thousands(count.active()));
-  if (model.mtp_blocks() > 0) out += fmt::format("  {:<20} {:>20}   not in the total\n", "MTP", with_thousands(parameters.mtp.total()));
+  if (model.mtp_blocks() > 0)
+    out += fmt::format("  {:<20} {:>20}   not in the total\n", "MTP", with_thousands(parameters.mtp.total()));
   for (const std::string& note : model.notes) out += "  note: " + note + "\n";
   return out;
 }

@@ -11,8 +11,12 @@ namespace tessera::train {
 
 namespace {
 
-std::string percent(double share) { return fmt::format("{:.1f}", 100 * share); }
-std::string gib(Bytes size) { return fmt::format("{:.1f}", gibibytes(size)); }
+std::string percent(double share) {
+  return fmt::format("{:.1f}", 100 * share);
+}
+std::string gib(Bytes size) {
+  return fmt::format("{:.1f}", gibibytes(size));
+}
 
 std::string layout_lines(const Job& job, const ExecutionPlan& plan) {
   const Layout& l = job.layout;
@@ -23,9 +27,10 @@ std::string layout_lines(const Job& job, const ExecutionPlan& plan) {
   parallel += fmt::format(", EP {}", l.ep);
   if (l.etp > 1) parallel += fmt::format(" × ETP {}", l.etp);
   const std::int64_t domains = job.cluster.nodes();
-  return fmt::format("{} × {}, {} node{} of {}   {}   {} microbatches of {} × {}   {}   {}\n", job.cluster.gpus,
-                     job.cluster.gpu.name, domains, domains == 1 ? "" : "s", job.cluster.fabric.scale_up_size, parallel,
-                     l.microbatches, l.microbatch_size, with_thousands(l.sequence), name(l.dtype), plan.schedule);
+  return fmt::format("{} × {}, {} node{} of {}   {}   {} microbatches of {} × {}   {}   {}\n",
+                     job.cluster.gpus, job.cluster.gpu.name, domains, domains == 1 ? "" : "s",
+                     job.cluster.fabric.scale_up_size, parallel, l.microbatches, l.microbatch_size,
+                     with_thousands(l.sequence), name(l.dtype), plan.schedule);
 }
 
 std::string figures_table(const PlanReport& report) {
@@ -40,20 +45,26 @@ std::string figures_table(const PlanReport& report) {
   const PlanFigures& f = report.figures;
   table.row({"", "even split,", "same partition,", "this plan"});
   table.row({"", "no overlap", "no overlap", ""});
-  row("iteration  s", [](const PlanFigures& p) { return fmt::format("{:.3f}", p.iteration.value()); },
-      fmt::format("± {:.0f} % by the costs' error bounds; lower bound {:.3f}", 100 * report.plan.predicted.error,
-                  f.lower_bound.value()));
+  row(
+      "iteration  s", [](const PlanFigures& p) { return fmt::format("{:.3f}", p.iteration.value()); },
+      fmt::format("± {:.0f} % by the costs' error bounds; lower bound {:.3f}",
+                  100 * report.plan.predicted.error, f.lower_bound.value()));
   row("tokens/s/GPU", [](const PlanFigures& p) {
     return with_thousands(static_cast<std::int64_t>(p.tokens_per_second_per_gpu + 0.5));
   });
   row("MFU        %", [](const PlanFigures& p) { return percent(p.mfu); });
-  row("bubble     %", [](const PlanFigures& p) { return percent(p.warmup_bubble + p.imbalance_bubble); },
-      fmt::format("warm-up and cool-down {}, imbalance {}", percent(f.warmup_bubble), percent(f.imbalance_bubble)));
-  row("exposed EP %", [](const PlanFigures& p) { return percent(p.exposed_ep); },
+  row(
+      "bubble     %", [](const PlanFigures& p) { return percent(p.warmup_bubble + p.imbalance_bubble); },
+      fmt::format("warm-up and cool-down {}, imbalance {}", percent(f.warmup_bubble),
+                  percent(f.imbalance_bubble)));
+  row(
+      "exposed EP %", [](const PlanFigures& p) { return percent(p.exposed_ep); },
       fmt::format("worst rank {}", percent(f.exposed_ep_worst)));
-  row("hidden EP  %", [](const PlanFigures& p) { return percent(p.hidden_ep); },
+  row(
+      "hidden EP  %", [](const PlanFigures& p) { return percent(p.hidden_ep); },
       fmt::format("worst rank {}", percent(f.hidden_ep_worst)));
-  row("peak memory GiB", [](const PlanFigures& p) { return gib(p.peak_memory); },
+  row(
+      "peak memory GiB", [](const PlanFigures& p) { return gib(p.peak_memory); },
       fmt::format("of {}, rank {}", gib(report.plan.memory_limit), f.peak_rank));
   return table.text("  ");
 }
@@ -65,10 +76,18 @@ std::string stage_layers(const ModelSpec& model, BlockRange range) {
     const Block& block = model.blocks[static_cast<std::size_t>(b)];
     std::string label;
     switch (block.kind) {
-      case BlockKind::embedding: label = "embedding"; break;
-      case BlockKind::head: label = "head"; break;
-      case BlockKind::mtp: label = "mtp " + symbol(model.layer_of(block)); break;
-      case BlockKind::layer: label = symbol(model.layer_of(block)); break;
+      case BlockKind::embedding:
+        label = "embedding";
+        break;
+      case BlockKind::head:
+        label = "head";
+        break;
+      case BlockKind::mtp:
+        label = "mtp " + symbol(model.layer_of(block));
+        break;
+      case BlockKind::layer:
+        label = symbol(model.layer_of(block));
+        break;
     }
     if (!runs.empty() && runs.back().first == label) {
       ++runs.back().second;
@@ -113,12 +132,14 @@ std::string partition_table(const PlanReport& report) {
 
 std::string memory_table(const PlanReport& report) {
   Table table;
-  table.row({"rank", "weights", "gradients", "optimizer", "activations", "workspace", "p2p", "context", "peak GiB", "live chunks"});
+  table.row({"rank", "weights", "gradients", "optimizer", "activations", "workspace", "p2p", "context",
+             "peak GiB", "live chunks"});
   for (std::size_t r = 0; r < report.plan.memory.size(); ++r) {
     const RankMemory& m = report.plan.memory[r];
     const RankResult& rank = report.simulated.ranks[r];
-    table.row({fmt::format("{}", r), gib(m.weights), gib(m.gradients), gib(m.optimizer), gib(rank.peak_activation), gib(m.workspace),
-               gib(m.transfer), gib(m.context), gib(rank.peak_memory), fmt::format("{}", rank.peak_live)});
+    table.row({fmt::format("{}", r), gib(m.weights), gib(m.gradients), gib(m.optimizer),
+               gib(rank.peak_activation), gib(m.workspace), gib(m.transfer), gib(m.context),
+               gib(rank.peak_memory), fmt::format("{}", rank.peak_live)});
   }
   return table.text("  ");
 }
@@ -126,19 +147,22 @@ std::string memory_table(const PlanReport& report) {
 std::string pairs_sentence(const PlanReport& report) {
   const auto& pairs = report.plan.pairs;
   if (pairs.empty()) return {};
-  const auto optimal = std::ranges::count_if(pairs, [](const PairPlan& p) { return p.nominal <= p.bound * (1 + 1e-9); });
+  const auto optimal =
+      std::ranges::count_if(pairs, [](const PairPlan& p) { return p.nominal <= p.bound * (1 + 1e-9); });
   double worst = 0;
   double comm = 0;
   double comp = 0;
   for (const PairPlan& pair : pairs) {
     if (pair.bound.value() > 0) worst = std::max(worst, pair.nominal / pair.bound - 1);
-    const TaskGraph graph = pair_graph(report.plan.forward_graph(pair.forward), report.plan.backward_graph(pair.backward));
+    const TaskGraph graph =
+        pair_graph(report.plan.forward_graph(pair.forward), report.plan.backward_graph(pair.backward));
     comm += graph.load(Resource::comm).value();
     comp += graph.load(Resource::comp).value();
   }
-  return fmt::format("Pairs: {} overlapped stage pairs, {} of them reach their bound, the worst is {:.1f} % above it; "
-                     "communication is {:.0f} % of compute in them.\n",
-                     pairs.size(), optimal, 100 * worst, comp > 0 ? 100 * comm / comp : 0.0);
+  return fmt::format(
+      "Pairs: {} overlapped stage pairs, {} of them reach their bound, the worst is {:.1f} % above it; "
+      "communication is {:.0f} % of compute in them.\n",
+      pairs.size(), optimal, 100 * worst, comp > 0 ? 100 * comm / comp : 0.0);
 }
 
 std::string gain_sentence(const PlanReport& report) {
@@ -146,21 +170,27 @@ std::string gain_sentence(const PlanReport& report) {
   if (report.plan.pairs.empty()) return {};
   const double share = report.baseline.exposed_ep;
   if (gain < 0.01)
-    return fmt::format("Little to gain from overlap: {:+.1f} % over the same partition without it, because {}.\n", 100 * gain,
-                       share < 0.02 ? fmt::format("expert communication is only {:.1f} % of the step", 100 * share)
-                                    : std::string("the extra warm-up forward and slower compute beside communication cost as much"));
-  return fmt::format("Where it comes from: hiding all-to-all makes the step {:.1f} % faster ({:.1f} % of it was exposed, {:.1f} % is).\n",
-                     100 * gain, 100 * share, 100 * report.figures.exposed_ep);
+    return fmt::format(
+        "Little to gain from overlap: {:+.1f} % over the same partition without it, because {}.\n",
+        100 * gain,
+        share < 0.02
+            ? fmt::format("expert communication is only {:.1f} % of the step", 100 * share)
+            : std::string("the extra warm-up forward and slower compute beside communication cost as much"));
+  return fmt::format(
+      "Where it comes from: hiding all-to-all makes the step {:.1f} % faster ({:.1f} % of it was exposed, "
+      "{:.1f} % is).\n",
+      100 * gain, 100 * share, 100 * report.figures.exposed_ep);
 }
 
 std::string sources_sentence(const CostSources& sources) {
   std::string out;
   for (std::size_t s = 0; s < kProvenances; ++s) {
     if (sources.values[s] == 0 && sources.share[s] < 0.0005) continue;
-    out += fmt::format("{}{:.0f} % {} ({})", out.empty() ? "" : ", ", 100 * sources.share[s], name(static_cast<Provenance>(s)),
-                       sources.values[s]);
+    out += fmt::format("{}{:.0f} % {} ({})", out.empty() ? "" : ", ", 100 * sources.share[s],
+                       name(static_cast<Provenance>(s)), sources.values[s]);
   }
-  return fmt::format("Costs: {} priced durations; of their time (and by main source): {}.\n", sources.total, out);
+  return fmt::format("Costs: {} priced durations; of their time (and by main source): {}.\n", sources.total,
+                     out);
 }
 
 }  // namespace
@@ -169,10 +199,10 @@ std::string plan_text(const PlanReport& report, const Job& job, const TextStyle&
   std::string out = model_line(report.model) + "\n" + layout_lines(job, report.plan) + "\n";
   out += figures_table(report) + "\n";
   if (!report.usable) {
-    const std::string warning =
-        fmt::format("NOT USABLE: rank {} needs {:.1f} GiB, and above {:.1f} of {:.1f} GiB the allocator retries.",
-                    report.figures.peak_rank, gibibytes(report.figures.peak_memory),
-                    gibibytes(report.plan.memory_limit) * kUsableMemory, gibibytes(report.plan.memory_limit));
+    const std::string warning = fmt::format(
+        "NOT USABLE: rank {} needs {:.1f} GiB, and above {:.1f} of {:.1f} GiB the allocator retries.",
+        report.figures.peak_rank, gibibytes(report.figures.peak_memory),
+        gibibytes(report.plan.memory_limit) * kUsableMemory, gibibytes(report.plan.memory_limit));
     out += (style.color ? "\x1b[31m" + warning + "\x1b[0m" : warning) + "\n" +
            "  Use more pipeline or expert ranks, smaller microbatches, or layout.recompute.\n\n";
   }

@@ -31,7 +31,7 @@ Result<Partition> even_partition(const ModelSpec& model, std::int64_t stages) {
   for (std::int64_t s = 0; s < stages; ++s) {
     const std::int32_t begin = next;
     next += static_cast<std::int32_t>(each + (s >= first_larger && s < first_larger + larger ? 1 : 0));
-    if (s == 0) next += 1;  // embedding
+    if (s == 0) next += 1;                                                       // embedding
     if (s + 1 == stages) next = static_cast<std::int32_t>(model.blocks.size());  // MTP and head
     partition.stages.push_back({begin, next});
   }
@@ -45,13 +45,16 @@ namespace {
 class PrefixTimes {
  public:
   explicit PrefixTimes(std::span<const Seconds> weights) : before_(weights.size() + 1, 0.0) {
-    for (std::size_t b = 0; b < weights.size(); ++b) before_[b + 1] = before_[b] + std::max(0.0, weights[b].value());
+    for (std::size_t b = 0; b < weights.size(); ++b)
+      before_[b + 1] = before_[b] + std::max(0.0, weights[b].value());
     if (before_.back() == 0)  // nothing to balance: count blocks instead
       for (std::size_t b = 0; b < before_.size(); ++b) before_[b] = static_cast<double>(b);
   }
   [[nodiscard]] std::size_t blocks() const noexcept { return before_.size() - 1; }
   [[nodiscard]] double total() const noexcept { return before_.back(); }
-  [[nodiscard]] double between(std::size_t from, std::size_t to) const noexcept { return before_[to] - before_[from]; }
+  [[nodiscard]] double between(std::size_t from, std::size_t to) const noexcept {
+    return before_[to] - before_[from];
+  }
 
  private:
   std::vector<double> before_;
@@ -91,13 +94,14 @@ Result<Partition> serial_balanced_partition(const ModelSpec& model, std::span<co
                                             std::int64_t stages) {
   const std::size_t blocks = model.blocks.size();
   TESSERA_CHECK(check_stages(stages, static_cast<std::int64_t>(blocks)));
-  if (weights.size() != blocks) return bad_input(fmt::format("{} weights for {} blocks", weights.size(), blocks));
+  if (weights.size() != blocks)
+    return bad_input(fmt::format("{} weights for {} blocks", weights.size(), blocks));
   const PrefixTimes times(weights);
   const auto n = static_cast<std::size_t>(stages);
   const double bottleneck = smallest_bottleneck(times, n);
 
-  // The bottleneck alone leaves the other stages as they fall: among its partitions take the least sum of squares,
-  // by dynamic programming over (stages so far, blocks so far).
+  // The bottleneck alone leaves the other stages as they fall: among its partitions take the least sum of
+  // squares, by dynamic programming over (stages so far, blocks so far).
   constexpr double infinity = std::numeric_limits<double>::infinity();
   const bool may_be_empty = n > blocks;
   std::vector<std::vector<std::int32_t>> choice(n + 1, std::vector<std::int32_t>(blocks + 1, 0));

@@ -39,7 +39,8 @@ BlockCost hand_given_stage(std::size_t stage, const StageDurations& given) {
   return cost;
 }
 
-// With durations per stage, the first block of a stage carries them and the others cost no time. Bytes stay theirs.
+// With durations per stage, the first block of a stage carries them and the others cost no time. Bytes stay
+// theirs.
 Status apply_stage_durations(const Job& job, ExecutionPlan& plan) {
   const std::vector<BlockCost> priced = std::move(plan.costs);
   plan.costs.clear();
@@ -77,8 +78,9 @@ std::string cost_fingerprint(const ExecutionPlan& plan) {
 }
 
 std::string model_fingerprint(const ModelSpec& model) {
-  return fingerprint(fmt::format("{};{};{};{};{};{}", model.family, model.hidden, model.vocabulary, layer_pattern(model),
-                                 count_parameters(model).model.total(), model.mtp_blocks()));
+  return fingerprint(fmt::format("{};{};{};{};{};{}", model.family, model.hidden, model.vocabulary,
+                                 layer_pattern(model), count_parameters(model).model.total(),
+                                 model.mtp_blocks()));
 }
 
 std::string cluster_fingerprint(const Cluster& c) {
@@ -93,8 +95,8 @@ std::string cluster_fingerprint(const Cluster& c) {
 // Data-parallel copies do the same thing, so `dp` stays out.
 std::string layout_fingerprint(const Job& job, std::string_view schedule) {
   const Layout& l = job.layout;
-  return fingerprint(fmt::format("{};{};{};{};{};{};{};{};{};{};{}", l.tp, l.pp, l.vp, l.ep, l.etp, l.cp, l.microbatches,
-                                 l.microbatch_size, l.sequence, name(l.dtype), schedule));
+  return fingerprint(fmt::format("{};{};{};{};{};{};{};{};{};{};{}", l.tp, l.pp, l.vp, l.ep, l.etp, l.cp,
+                                 l.microbatches, l.microbatch_size, l.sequence, name(l.dtype), schedule));
 }
 
 void add_rank_costs(const Job& job, const PricedJob& priced, ExecutionPlan& plan) {
@@ -109,7 +111,8 @@ void add_rank_costs(const Job& job, const PricedJob& priced, ExecutionPlan& plan
     RankMemory& memory = plan.memory[rank];
     const BlockRange range = plan.partition.stages[s];
     for (std::int32_t b = range.begin; b < range.end; ++b) {
-      const BlockMemory& block = plan.costs[static_cast<std::size_t>(plan.blocks[static_cast<std::size_t>(b)].cost)].memory;
+      const BlockMemory& block =
+          plan.costs[static_cast<std::size_t>(plan.blocks[static_cast<std::size_t>(b)].cost)].memory;
       dense[rank] += block.dense_parameters;
       experts[rank] += block.expert_parameters;
       memory.weights += block.weights;
@@ -162,7 +165,8 @@ std::vector<Seconds> serial_times(const ModelSpec& model, const ModelCost& cost)
   return out;
 }
 
-Result<ExecutionPlan> assemble_plan(const Job& job, const PricedJob& priced, const Partition& partition, Template schedule) {
+Result<ExecutionPlan> assemble_plan(const Job& job, const PricedJob& priced, const Partition& partition,
+                                    Template schedule) {
   ExecutionPlan plan;
   plan.model = job.model.name;
   plan.device = job.cluster.gpu.name;
@@ -177,7 +181,8 @@ Result<ExecutionPlan> assemble_plan(const Job& job, const PricedJob& priced, con
   plan.actions = *std::move(actions);
   plan.group = job.group != 0 ? job.group : sizes.pp;
   for (std::size_t b = 0; b < job.model.blocks.size(); ++b)
-    plan.blocks.push_back({job.model.blocks[b].kind, job.model.blocks[b].layer, priced.cost.kind_of_block[b]});
+    plan.blocks.push_back(
+        {job.model.blocks[b].kind, job.model.blocks[b].layer, priced.cost.kind_of_block[b]});
   plan.costs = priced.cost.kinds;
   plan.partition = partition;
   if (!job.stage_durations.empty()) TESSERA_CHECK(apply_stage_durations(job, plan));
@@ -189,8 +194,8 @@ Result<ExecutionPlan> assemble_plan(const Job& job, const PricedJob& priced, con
   plan.memory_limit = job.cluster.gpu.memory;
   plan.flops_per_token = training_flops_per_token(job.model, job.layout.sequence).value();
   plan.peak = job.cluster.gpu.peak_of(job.layout.dtype);
-  plan.fingerprints = {model_fingerprint(job.model), cluster_fingerprint(job.cluster), layout_fingerprint(job, plan.schedule),
-                       cost_fingerprint(plan)};
+  plan.fingerprints = {model_fingerprint(job.model), cluster_fingerprint(job.cluster),
+                       layout_fingerprint(job, plan.schedule), cost_fingerprint(plan)};
   TESSERA_CHECK(schedule_pairs(job, plan));
   return plan;
 }
@@ -200,14 +205,16 @@ Status schedule_pairs(const Job& job, ExecutionPlan& plan) {
   std::vector<std::pair<StageId, StageId>> in_order;
   for (const auto& rank : plan.actions.ranks)
     for (const Action& action : rank)
-      if (action.kind == ActionKind::overlap && wanted.emplace(action.stage.value(), action.backward_stage.value()).second)
+      if (action.kind == ActionKind::overlap &&
+          wanted.emplace(action.stage.value(), action.backward_stage.value()).second)
         in_order.emplace_back(action.stage, action.backward_stage);
   for (const auto& [f, b] : in_order) {
     const TaskGraph graph = pair_graph(plan.forward_graph(f), plan.backward_graph(b));
     PairPlan pair{.forward = f, .backward = b, .bound = pair_bound(graph)};
-    const auto by_hand = std::ranges::find_if(job.pairs, [&, forward = f.value(), backward = b.value()](const HandWrittenPair& p) {
-      return p.forward == forward && p.backward == backward;
-    });
+    const auto by_hand = std::ranges::find_if(
+        job.pairs, [&, forward = f.value(), backward = b.value()](const HandWrittenPair& p) {
+          return p.forward == forward && p.backward == backward;
+        });
     std::vector<TaskId> order;
     if (by_hand != job.pairs.end()) {
       auto checked = order_by_names(graph, by_hand->sequence);
@@ -236,8 +243,10 @@ Status schedule_pairs(const Job& job, ExecutionPlan& plan) {
           .file = job.file,
           .line = p.line,
           .key = "schedule.pairs",
-          .message = fmt::format("this schedule never overlaps forward {} with backward {}", p.forward, p.backward),
-          .hint = in_order.empty() ? "Its template overlaps nothing; use interleaved-overlap." : "Remove the entry."});
+          .message =
+              fmt::format("this schedule never overlaps forward {} with backward {}", p.forward, p.backward),
+          .hint = in_order.empty() ? "Its template overlaps nothing; use interleaved-overlap."
+                                   : "Remove the entry."});
   return {};
 }
 

@@ -24,10 +24,11 @@ struct PricedJob {
 [[nodiscard]] std::vector<Seconds> serial_times(const ModelSpec& model, const ModelCost& cost);
 
 /// Everything but pairs and predictions.
-[[nodiscard]] Result<ExecutionPlan> assemble_plan(const Job& job, const PricedJob& priced, const Partition& partition,
-                                                  Template schedule);
+[[nodiscard]] Result<ExecutionPlan> assemble_plan(const Job& job, const PricedJob& priced,
+                                                  const Partition& partition, Template schedule);
 
-/// Interleaves every (forward, backward) the actions overlap: by hand where the job says so, else the best rule.
+/// Interleaves every (forward, backward) the actions overlap: by hand where the job says so, else the best
+/// rule.
 [[nodiscard]] Status schedule_pairs(const Job& job, ExecutionPlan& plan);
 
 [[nodiscard]] CostSources count_sources(const ExecutionPlan& plan);

@@ -54,8 +54,8 @@ Result<Partition> layers_per_stage(Cursor list, const ModelSpec& model, std::int
 }
 
 Result<MegatronSplit> read_split(Cursor node, const Layout& layout) {
-  TESSERA_CHECK(node.only_keys({"first_stage_layers", "last_stage_layers", "layers_per_virtual_stage", "account_for_embedding",
-                                "account_for_loss"}));
+  TESSERA_CHECK(node.only_keys({"first_stage_layers", "last_stage_layers", "layers_per_virtual_stage",
+                                "account_for_embedding", "account_for_loss"}));
   MegatronSplit split{.pp = layout.pp, .vp = layout.vp};
   if (node.present("first_stage_layers")) {
     TESSERA_TRY(split.first_stage_layers, node.required_integer("first_stage_layers", 0, kMostLayers));
@@ -64,7 +64,8 @@ Result<MegatronSplit> read_split(Cursor node, const Layout& layout) {
     TESSERA_TRY(split.last_stage_layers, node.required_integer("last_stage_layers", 0, kMostLayers));
   }
   if (node.present("layers_per_virtual_stage")) {
-    TESSERA_TRY(split.layers_per_virtual_stage, node.required_integer("layers_per_virtual_stage", 1, kMostLayers));
+    TESSERA_TRY(split.layers_per_virtual_stage,
+                node.required_integer("layers_per_virtual_stage", 1, kMostLayers));
   }
   TESSERA_TRY(split.account_for_embedding, node.boolean_or("account_for_embedding", false));
   TESSERA_TRY(split.account_for_loss, node.boolean_or("account_for_loss", false));
@@ -75,7 +76,8 @@ Result<MegatronTarget> read_target(Cursor schedule) {
   TESSERA_TRY(const std::string target, schedule.string_or("megatron_target", "released"));
   if (target == "released") return MegatronTarget{};
   if (target == "development") return MegatronTarget{.split_mtp = true, .several_losses = true};
-  return schedule.find("megatron_target")->error(fmt::format("unknown target {}", target), "Known are released and development.");
+  return schedule.find("megatron_target")
+      ->error(fmt::format("unknown target {}", target), "Known are released and development.");
 }
 
 Status read_partition(Cursor schedule, Job& job) {
@@ -89,9 +91,12 @@ Status read_partition(Cursor schedule, Job& job) {
   Result<Partition> given = bad_input("");
   if (layout_string) {
     TESSERA_TRY(const std::string text, layout_string->string());
-    given = read_megatron_layout(
-        text, job.model,
-        {.pp = job.layout.pp, .declared_vp = job.layout.vp, .layers = job.model.layers(), .mtp = job.model.mtp_blocks()}, target);
+    given = read_megatron_layout(text, job.model,
+                                 {.pp = job.layout.pp,
+                                  .declared_vp = job.layout.vp,
+                                  .layers = job.model.layers(),
+                                  .mtp = job.model.mtp_blocks()},
+                                 target);
     if (!given) return located(*layout_string, given.error());
   } else if (split) {
     TESSERA_TRY(const MegatronSplit options, read_split(*split, job.layout));
@@ -221,21 +226,24 @@ Result<Job> read_job(const Document& document, const std::string& directory) {
     return std::unexpected(std::move(error));
   }
   if (job.layout.stages() * job.layout.microbatches > kMostChunks)
-    return layout.error(fmt::format("{} stages × {} microbatches are more than {} chunks", job.layout.stages(),
-                                    job.layout.microbatches, kMostChunks),
+    return layout.error(fmt::format("{} stages × {} microbatches are more than {} chunks",
+                                    job.layout.stages(), job.layout.microbatches, kMostChunks),
                         "Use larger microbatches or fewer stages.");
-  if (!job.cluster.rank_speed.empty() && static_cast<std::int64_t>(job.cluster.rank_speed.size()) != job.layout.pp)
-    return cluster.find("rank_speed").value_or(cluster).error(
-        fmt::format("{} entries for pp = {} ranks", job.cluster.rank_speed.size(), job.layout.pp));
+  if (!job.cluster.rank_speed.empty() &&
+      static_cast<std::int64_t>(job.cluster.rank_speed.size()) != job.layout.pp)
+    return cluster.find("rank_speed")
+        .value_or(cluster)
+        .error(fmt::format("{} entries for pp = {} ranks", job.cluster.rank_speed.size(), job.layout.pp));
   job.software = default_software(job.cluster);
   if (const auto software = root.present("software")) {
     TESSERA_TRY(job.software, read_software(*software, job.cluster));
   }
   TESSERA_CHECK(read_schedule(root, job));
   if (job.software.expert_overlap && job.schedule == Template::interleaved_overlap)
-    return root.find("software").value_or(root).error(
-        "expert_overlap and the template interleaved-overlap would hide the same all-to-all twice",
-        "expert_overlap is the framework's own hiding: set it to false, or use template interleaved.");
+    return root.find("software")
+        .value_or(root)
+        .error("expert_overlap and the template interleaved-overlap would hide the same all-to-all twice",
+               "expert_overlap is the framework's own hiding: set it to false, or use template interleaved.");
   TESSERA_CHECK(read_cost(root, job));
   return job;
 }

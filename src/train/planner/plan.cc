@@ -17,8 +17,10 @@ Template without_overlap(Template schedule) {
 
 Result<Partition> choose_partition(const Job& job, const PricedJob& priced) {
   switch (job.partition_rule) {
-    case PartitionRule::given: return *job.partition;
-    case PartitionRule::even: return even_partition(job.model, job.layout.stages());
+    case PartitionRule::given:
+      return *job.partition;
+    case PartitionRule::even:
+      return even_partition(job.model, job.layout.stages());
     case PartitionRule::serial_balanced:
       // Durations per stage leave nothing to balance.
       if (!job.stage_durations.empty()) return even_partition(job.model, job.layout.stages());
@@ -32,7 +34,8 @@ struct Simulated {
   SimulateResult result;
 };
 
-Result<Simulated> build(const Job& job, const PricedJob& priced, const Partition& partition, Template schedule, bool slices) {
+Result<Simulated> build(const Job& job, const PricedJob& priced, const Partition& partition,
+                        Template schedule, bool slices) {
   Simulated out;
   TESSERA_TRY(out.plan, assemble_plan(job, priced, partition, schedule));
   TESSERA_TRY(out.result, simulate(out.plan, {.slices = slices}));
@@ -42,8 +45,9 @@ Result<Simulated> build(const Job& job, const PricedJob& priced, const Partition
 void add_notes(const Job& job, PlanReport& report) {
   report.notes = job.model.notes;
   if (job.schedule != Template::interleaved_overlap)
-    report.notes.push_back(fmt::format("Template {} overlaps no forward with a backward: all expert communication is exposed.",
-                                       name(job.schedule)));
+    report.notes.push_back(
+        fmt::format("Template {} overlaps no forward with a backward: all expert communication is exposed.",
+                    name(job.schedule)));
   if (report.plan.layout.ep == 1)
     report.notes.emplace_back("EP is 1: there is no expert communication to hide.");
 }
@@ -51,13 +55,16 @@ void add_notes(const Job& job, PlanReport& report) {
 }  // namespace
 
 PlanFigures figures(std::string label, const ExecutionPlan& plan, const SimulateResult& simulated) {
-  PlanFigures out{.name = std::move(label), .iteration = simulated.iteration, .lower_bound = simulated.lower_bound};
+  PlanFigures out{
+      .name = std::move(label), .iteration = simulated.iteration, .lower_bound = simulated.lower_bound};
   const double step = simulated.iteration.value();
   const auto ranks = static_cast<double>(simulated.ranks.size());
   if (step <= 0 || simulated.ranks.empty()) return out;
-  const double tokens = static_cast<double>(plan.layout.tokens_per_step()) / static_cast<double>(plan.layout.world());
+  const double tokens =
+      static_cast<double>(plan.layout.tokens_per_step()) / static_cast<double>(plan.layout.world());
   out.tokens_per_second_per_gpu = tokens / step;
-  if (plan.peak.value() > 0) out.mfu = plan.flops_per_token * out.tokens_per_second_per_gpu / plan.peak.value();
+  if (plan.peak.value() > 0)
+    out.mfu = plan.flops_per_token * out.tokens_per_second_per_gpu / plan.peak.value();
   double least_hidden = 1e300;
   for (std::size_t r = 0; r < simulated.ranks.size(); ++r) {
     const RankResult& rank = simulated.ranks[r];

@@ -1,6 +1,6 @@
-#include "tessera/train/schedule/action.h"
-
 #include <limits>
+
+#include "tessera/train/schedule/action.h"
 
 namespace tessera::train {
 
@@ -24,11 +24,20 @@ std::optional<Action> take_single(std::string_view& text) noexcept {
   const auto stage = take_number(text);
   if (!stage || text.empty()) return std::nullopt;
   switch (text.front()) {
-    case 'F': action.kind = ActionKind::forward; break;
-    case 'B': action.kind = ActionKind::full_backward; break;
-    case 'I': action.kind = ActionKind::input_gradient; break;
-    case 'W': action.kind = ActionKind::weight_gradient; break;
-    default: return std::nullopt;
+    case 'F':
+      action.kind = ActionKind::forward;
+      break;
+    case 'B':
+      action.kind = ActionKind::full_backward;
+      break;
+    case 'I':
+      action.kind = ActionKind::input_gradient;
+      break;
+    case 'W':
+      action.kind = ActionKind::weight_gradient;
+      break;
+    default:
+      return std::nullopt;
   }
   text.remove_prefix(1);
   const auto microbatch = take_number(text);
@@ -50,7 +59,8 @@ std::optional<Action> parse_action(std::string_view text) noexcept {
   if (!f || f->kind != ActionKind::forward || !text.starts_with(';')) return std::nullopt;
   text.remove_prefix(1);
   const auto b = take_single(text);
-  if (!b || (b->kind != ActionKind::full_backward && b->kind != ActionKind::input_gradient)) return std::nullopt;
+  if (!b || (b->kind != ActionKind::full_backward && b->kind != ActionKind::input_gradient))
+    return std::nullopt;
   if (text != ")OVERLAP_F_B") return std::nullopt;
   return overlap(*f, *b);
 }

@@ -34,7 +34,8 @@ Result<std::string> expand_repeats(std::string text, PieceBegin piece_begin) {
     std::size_t end = star + 1;
     while (end < text.size() && text[end] >= '0' && text[end] <= '9') ++end;
     const auto count = to_integer(std::string_view(text).substr(star + 1, end - star - 1));
-    if (!count) return bad_input(fmt::format("layout \"{}\": '*' at position {} needs a number after it", text, star));
+    if (!count)
+      return bad_input(fmt::format("layout \"{}\": '*' at position {} needs a number after it", text, star));
     std::string piece = text.substr(*begin, star - *begin);
     if (piece.starts_with('(')) piece = piece.substr(1, piece.size() - 2);
     if (*count > static_cast<std::int64_t>(kLongestLayout) ||
@@ -50,7 +51,8 @@ Result<std::string> expand_repeats(std::string text, PieceBegin piece_begin) {
 
 std::string counts_of(const std::vector<std::string>& stages) {
   std::string out;
-  for (const auto& stage : stages) out += fmt::format("{}{}", out.empty() ? "" : ", ", std::ranges::count(stage, 't'));
+  for (const auto& stage : stages)
+    out += fmt::format("{}{}", out.empty() ? "" : ", ", std::ranges::count(stage, 't'));
   return out;
 }
 
@@ -59,29 +61,35 @@ std::string counts_of(const std::vector<std::string>& stages) {
 Result<std::vector<std::string>> expand_megatron_layout(std::string_view layout) {
   std::string text(layout);
   std::erase(text, ',');
-  if (text.size() > kLongestLayout) return bad_input(fmt::format("layout: longer than {} characters", kLongestLayout));
+  if (text.size() > kLongestLayout)
+    return bad_input(fmt::format("layout: longer than {} characters", kLongestLayout));
   if (looks_like_hybrid_pattern(text))
-    return bad_input(fmt::format("layout \"{}\": this is a hybrid layer pattern, not a pipeline layout string", layout),
-                     "In a layout E is the embedding and * repeats; in a pattern E is an MoE layer and * is attention.\n"
-                     "A layout of the same cuts has one t per transformer block, such as Ett|ttL.");
-  auto expanded = expand_repeats(std::move(text), [](const std::string& s, std::size_t star) -> std::optional<std::size_t> {
-    if (star == 0 || s[star - 1] != ')') return std::nullopt;
-    const auto open = s.rfind('(', star);
-    if (open == std::string::npos || open + 2 >= star) return std::nullopt;
-    return open;
-  });
+    return bad_input(
+        fmt::format("layout \"{}\": this is a hybrid layer pattern, not a pipeline layout string", layout),
+        "In a layout E is the embedding and * repeats; in a pattern E is an MoE layer and * is attention.\n"
+        "A layout of the same cuts has one t per transformer block, such as Ett|ttL.");
+  auto expanded = expand_repeats(std::move(text),
+                                 [](const std::string& s, std::size_t star) -> std::optional<std::size_t> {
+                                   if (star == 0 || s[star - 1] != ')') return std::nullopt;
+                                   const auto open = s.rfind('(', star);
+                                   if (open == std::string::npos || open + 2 >= star) return std::nullopt;
+                                   return open;
+                                 });
   if (!expanded) return std::unexpected(expanded.error());
-  expanded = expand_repeats(*std::move(expanded), [](const std::string& s, std::size_t star) -> std::optional<std::size_t> {
-    if (star == 0 || s[star - 1] == ')' || s[star - 1] == '(' || s[star - 1] == '*') return std::nullopt;
-    return star - 1;
-  });
+  expanded = expand_repeats(*std::move(expanded),
+                            [](const std::string& s, std::size_t star) -> std::optional<std::size_t> {
+                              if (star == 0 || s[star - 1] == ')' || s[star - 1] == '(' || s[star - 1] == '*')
+                                return std::nullopt;
+                              return star - 1;
+                            });
   if (!expanded) return std::unexpected(expanded.error());
   for (std::size_t i = 0; i < expanded->size(); ++i) {
     const char c = (*expanded)[i];
     if (std::string_view("EtmL|").find(c) != std::string_view::npos) continue;
-    return bad_input(fmt::format("layout \"{}\": unexpected '{}'", layout, c),
-                     "A layout holds E (embedding), t (decoder layer), m (MTP layer), L (loss), | between stages,\n"
-                     "and the macros (group)*n and x*n; groups do not nest, and there are no blanks.");
+    return bad_input(
+        fmt::format("layout \"{}\": unexpected '{}'", layout, c),
+        "A layout holds E (embedding), t (decoder layer), m (MTP layer), L (loss), | between stages,\n"
+        "and the macros (group)*n and x*n; groups do not nest, and there are no blanks.");
   }
   std::vector<std::string> stages;
   for (const std::string_view stage : split(*expanded, '|')) stages.emplace_back(stage);
@@ -96,8 +104,8 @@ Status check_megatron_layout(const std::vector<std::string>& stages, const Megat
                      fmt::format("The number of stages must be a multiple of {}.", sizes.pp));
   const std::int64_t vp = count / sizes.pp;
   if (sizes.declared_vp && *sizes.declared_vp != vp)
-    return bad_input(fmt::format("layout: {} stages over pp = {} ranks mean vp = {}, but vp = {} is declared", count,
-                                 sizes.pp, vp, *sizes.declared_vp),
+    return bad_input(fmt::format("layout: {} stages over pp = {} ranks mean vp = {}, but vp = {} is declared",
+                                 count, sizes.pp, vp, *sizes.declared_vp),
                      "Drop vp, or change the string.");
   std::vector<std::string> faults;
   std::string all;
@@ -109,13 +117,16 @@ Status check_megatron_layout(const std::vector<std::string>& stages, const Megat
   if (occurrences('L') > 1 && !target.several_losses)
     faults.push_back(fmt::format("{} L (loss) where the target takes one", occurrences('L')));
   if (occurrences('L') >= 1 && (!stages.back().ends_with('L')))
-    faults.push_back(fmt::format("the last stage ({}) is \"{}\" and does not end with L", count - 1, stages.back()));
+    faults.push_back(
+        fmt::format("the last stage ({}) is \"{}\" and does not end with L", count - 1, stages.back()));
   if (occurrences('t') != sizes.layers) {
     const auto found = occurrences('t');
-    faults.push_back(fmt::format("{} t for {} layers: {} {}", found, sizes.layers, std::abs(found - sizes.layers),
+    faults.push_back(fmt::format("{} t for {} layers: {} {}", found, sizes.layers,
+                                 std::abs(found - sizes.layers),
                                  found < sizes.layers ? "missing" : "too many"));
   }
-  if (occurrences('m') != sizes.mtp) faults.push_back(fmt::format("{} m for {} MTP layers", occurrences('m'), sizes.mtp));
+  if (occurrences('m') != sizes.mtp)
+    faults.push_back(fmt::format("{} m for {} MTP layers", occurrences('m'), sizes.mtp));
   if (occurrences('m') > 0) {
     const auto last_layer = all.rfind('t');
     if (last_layer != std::string::npos && all.find('m') < last_layer)
@@ -125,11 +136,14 @@ Status check_megatron_layout(const std::vector<std::string>& stages, const Megat
       if (stages[static_cast<std::size_t>(s)].find('m') != std::string::npos) holders.push_back(s);
     if (!target.split_mtp) {
       if (holders.size() > 1)
-        faults.push_back(fmt::format("MTP is spread over {} stages where the target takes one", holders.size()));
+        faults.push_back(
+            fmt::format("MTP is spread over {} stages where the target takes one", holders.size()));
       for (const std::int64_t s : holders) {
-        if (sizes.pp > 1 && s % sizes.pp == 0) faults.push_back(fmt::format("stage {} with MTP lies on rank 0", s));
+        if (sizes.pp > 1 && s % sizes.pp == 0)
+          faults.push_back(fmt::format("stage {} with MTP lies on rank 0", s));
         if (s / sizes.pp != vp - 1)
-          faults.push_back(fmt::format("stage {} with MTP is not the last virtual stage of its rank {}", s, s % sizes.pp));
+          faults.push_back(
+              fmt::format("stage {} with MTP is not the last virtual stage of its rank {}", s, s % sizes.pp));
       }
     }
   }
@@ -138,11 +152,12 @@ Status check_megatron_layout(const std::vector<std::string>& stages, const Megat
                    fmt::format("Decoder layers per stage: {}.", counts_of(stages)));
 }
 
-Result<Partition> read_megatron_layout(std::string_view layout, const ModelSpec& model, const MegatronSizes& sizes,
-                                       const MegatronTarget& target) {
+Result<Partition> read_megatron_layout(std::string_view layout, const ModelSpec& model,
+                                       const MegatronSizes& sizes, const MegatronTarget& target) {
   TESSERA_TRY(const std::vector<std::string> stages, expand_megatron_layout(layout));
   TESSERA_CHECK(check_megatron_layout(stages, sizes, target));
-  if (target.several_losses && std::ranges::count_if(stages, [](const std::string& s) { return s.contains('L'); }) > 1)
+  if (target.several_losses &&
+      std::ranges::count_if(stages, [](const std::string& s) { return s.contains('L'); }) > 1)
     return bad_input("layout: losses in several stages are legal for this target, but a plan holds one head",
                      "Use a layout with one L.");
   Partition partition;
@@ -169,7 +184,8 @@ Result<std::string> write_megatron_layout(const ModelSpec& model, const Partitio
     stages.push_back(std::move(stage));
   }
   TESSERA_CHECK(check_megatron_layout(
-      stages, {.pp = pp, .declared_vp = std::nullopt, .layers = model.layers(), .mtp = model.mtp_blocks()}, target));
+      stages, {.pp = pp, .declared_vp = std::nullopt, .layers = model.layers(), .mtp = model.mtp_blocks()},
+      target));
   std::string out;
   for (const std::string& stage : stages) out += (&stage == &stages.front() ? "" : "|") + stage;
   return out;

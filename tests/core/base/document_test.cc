@@ -32,7 +32,8 @@ TEST(Document, KnowsLineColumnAndPathOfEveryValue) {
 
 TEST(Document, TakesNonFiniteLiteralsAndRefusesThemOnlyWhereUsed) {
   const Document document = json(R"({"limit": [0.0, Infinity], "h": NaN, "note": "Infinity stays text"})");
-  EXPECT_TRUE(std::isinf(document.root().find("limit")->item(1).number(0, 1e300).has_value() ? 0.0 : INFINITY));
+  EXPECT_TRUE(
+      std::isinf(document.root().find("limit")->item(1).number(0, 1e300).has_value() ? 0.0 : INFINITY));
   const auto h = document.root().required_integer("h", 1, 10);
   ASSERT_FALSE(h);
   EXPECT_EQ(h.error().text(), "x.json:1: h: expected an integer, found NaN");
@@ -40,7 +41,8 @@ TEST(Document, TakesNonFiniteLiteralsAndRefusesThemOnlyWhereUsed) {
 }
 
 TEST(Document, KeepsLargeIntegersExact) {
-  EXPECT_EQ(json(R"({"n": 9007199254740993})").root().required_integer("n", 0, INT64_MAX).value(), 9007199254740993);
+  EXPECT_EQ(json(R"({"n": 9007199254740993})").root().required_integer("n", 0, INT64_MAX).value(),
+            9007199254740993);
 }
 
 TEST(Document, TypesPlainYamlScalars) {
@@ -67,7 +69,8 @@ TEST(Document, RefusesDuplicateKeysInBothFormats) {
 
 TEST(Document, BoundsDepthAndAliasExpansion) {
   EXPECT_FALSE(Document::parse(std::string(500, '['), "x.json", DocumentFormat::json));
-  EXPECT_FALSE(Document::parse(std::string(500, '[') + std::string(500, ']'), "x.yaml", DocumentFormat::yaml));
+  EXPECT_FALSE(
+      Document::parse(std::string(500, '[') + std::string(500, ']'), "x.yaml", DocumentFormat::yaml));
   std::string bomb = "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n";
   for (int i = 1; i < 12; ++i) {
     const auto name = "a" + std::to_string(i);
@@ -85,7 +88,8 @@ TEST(Document, ErrorsNameTheNearestKey) {
   const Document document = yaml("layout:\n  pp: 2\n  mikrobatches: 4\n");
   const auto status = document.root().find("layout")->only_keys({"pp", "microbatches"});
   ASSERT_FALSE(status);
-  EXPECT_EQ(status.error().text(), "x.yaml:3: layout.mikrobatches: unknown key\n  Did you mean microbatches?");
+  EXPECT_EQ(status.error().text(),
+            "x.yaml:3: layout.mikrobatches: unknown key\n  Did you mean microbatches?");
 }
 
 TEST(Document, ReportsTheLineOfASyntaxError) {

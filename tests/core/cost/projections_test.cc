@@ -23,8 +23,8 @@ TEST(Projections, AreTheOperationsTheModelCounts) {
       for (const pricing::Projection& p : pricing::projections(context, run.model.layer_of(block).mixer))
         operations += 2 * p.in * p.out;
       const double counted = forward_flops(run.model, block, 4096).mixer_projections.value();
-      // Convolutions are part of the core's time; mixing weights of hyper-connections and compressors are not priced
-      // as products.
+      // Convolutions are part of the core's time; mixing weights of hyper-connections and compressors are not
+      // priced as products.
       const double tolerance = run.model.residual_streams > 1 ? 0.2 : 0.003;
       EXPECT_NEAR(operations, counted, tolerance * counted) << file << " layer " << block.layer;
       ++layers;

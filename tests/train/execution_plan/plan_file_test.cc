@@ -20,7 +20,14 @@ ExecutionPlan sample_plan(std::uint64_t seed) {
   plan.model = "odd \"name\" \\ with\ttabs";
   plan.device = "H100";
   plan.fingerprints = {"0123456789abcdef", "1", "2", "3"};
-  plan.layout = {.pp = 2, .vp = 2, .ep = 4, .dp = 4, .microbatches = 4, .microbatch_size = 2, .sequence = 8192, .dtype = Dtype::mxfp8,
+  plan.layout = {.pp = 2,
+                 .vp = 2,
+                 .ep = 4,
+                 .dp = 4,
+                 .microbatches = 4,
+                 .microbatch_size = 2,
+                 .sequence = 8192,
+                 .dtype = Dtype::mxfp8,
                  .recompute = {.moe = true}};
   plan.schedule = "interleaved-overlap";
   plan.group = 2;
@@ -28,22 +35,30 @@ ExecutionPlan sample_plan(std::uint64_t seed) {
     BlockCost cost;
     cost.name = std::string("kind ") + std::to_string(kind);
     const std::vector<TaskKind> kinds =
-        kind == 0   ? std::vector<TaskKind>{TaskKind::embedding}
-        : kind == 1 ? std::vector<TaskKind>{TaskKind::attention, TaskKind::dispatch, TaskKind::mlp, TaskKind::combine}
-                    : std::vector<TaskKind>{TaskKind::head};
+        kind == 0 ? std::vector<TaskKind>{TaskKind::embedding}
+        : kind == 1
+            ? std::vector<TaskKind>{TaskKind::attention, TaskKind::dispatch, TaskKind::mlp, TaskKind::combine}
+            : std::vector<TaskKind>{TaskKind::head};
     for (const TaskKind task_kind : kinds) {
       for (const Pass pass : {Pass::forward, Pass::backward, Pass::weight}) {
         if (pass == Pass::weight && resource_of(task_kind) == Resource::comm) continue;
         if (pass == Pass::backward && task_kind == TaskKind::embedding) continue;
         TaskCost& task = cost.task(pass, task_kind);
         task.exists = true;
-        task.duration = Estimate(Seconds(real()), Provenance::table, 0.1) + Estimate(Seconds(real()), Provenance::constant, 0.3);
+        task.duration = Estimate(Seconds(real()), Provenance::table, 0.1) +
+                        Estimate(Seconds(real()), Provenance::constant, 0.3);
         task.compute_share = std::min(1.0, real());
         task.communicated = Bytes(real() * 1e9);
       }
     }
-    cost.memory = {.dense_parameters = 12345678901, .expert_parameters = 7, .weights = Bytes(real()), .gradients = Bytes(real()),
-                   .optimizer = Bytes(real()), .activation = Bytes(real()), .weight_stash = Bytes(real()), .workspace = Bytes(real())};
+    cost.memory = {.dense_parameters = 12345678901,
+                   .expert_parameters = 7,
+                   .weights = Bytes(real()),
+                   .gradients = Bytes(real()),
+                   .optimizer = Bytes(real()),
+                   .activation = Bytes(real()),
+                   .weight_stash = Bytes(real()),
+                   .workspace = Bytes(real())};
     plan.costs.push_back(cost);
   }
   plan.blocks.push_back({BlockKind::embedding, -1, 0});
@@ -56,22 +71,33 @@ ExecutionPlan sample_plan(std::uint64_t seed) {
   plan.transfer_time = Seconds(real());
   plan.rank_speed = {1.0, 0.9};
   plan.step.resize(2, {Seconds(real()), Seconds(real()), Seconds(real())});
-  plan.memory.resize(2, {Bytes(real()), Bytes(real()), Bytes(real()), Bytes(real()), Bytes(real()), Bytes(real())});
+  plan.memory.resize(
+      2, {Bytes(real()), Bytes(real()), Bytes(real()), Bytes(real()), Bytes(real()), Bytes(real())});
   plan.memory_limit = Bytes(80e9);
   plan.flops_per_token = real() * 1e9;
   plan.peak = FlopsPerSecond(989e12);
   for (const auto& rank : plan.actions.ranks) {
     for (const Action& action : rank) {
-      if (action.kind != ActionKind::overlap || plan.pair(action.stage, action.backward_stage) != nullptr) continue;
-      const TaskGraph graph = pair_graph(plan.forward_graph(action.stage), plan.backward_graph(action.backward_stage));
+      if (action.kind != ActionKind::overlap || plan.pair(action.stage, action.backward_stage) != nullptr)
+        continue;
+      const TaskGraph graph =
+          pair_graph(plan.forward_graph(action.stage), plan.backward_graph(action.backward_stage));
       const PairResult best = best_pair(graph, plan.interference);
-      plan.pairs.push_back({.forward = action.stage, .backward = action.backward_stage,
-                            .sequence = names_of(graph, best.schedule.order), .makespan = best.schedule.makespan,
-                            .nominal = best.schedule.makespan, .bound = best.bound});
+      plan.pairs.push_back({.forward = action.stage,
+                            .backward = action.backward_stage,
+                            .sequence = names_of(graph, best.schedule.order),
+                            .makespan = best.schedule.makespan,
+                            .nominal = best.schedule.makespan,
+                            .bound = best.bound});
     }
   }
-  plan.predicted = {.iteration = Seconds(real()), .error = real(), .tokens_per_second_per_gpu = real(), .mfu = real(),
-                    .lower_bound = Seconds(real()), .peak_memory = Bytes(real()), .peak_rank = 1};
+  plan.predicted = {.iteration = Seconds(real()),
+                    .error = real(),
+                    .tokens_per_second_per_gpu = real(),
+                    .mfu = real(),
+                    .lower_bound = Seconds(real()),
+                    .peak_memory = Bytes(real()),
+                    .peak_rank = 1};
   return plan;
 }
 
@@ -140,7 +166,8 @@ TEST(PlanFile, SaysWhatAForeignFileIsNot) {
   newer.replace(newer.find("tessera_plan: 1"), 15, "tessera_plan: 2");
   const auto refused = read(newer);
   ASSERT_FALSE(refused);
-  EXPECT_THAT(refused.error().text(), HasSubstr("plan.yaml:1: tessera_plan: plan version 2 is newer than this program reads (1)"));
+  EXPECT_THAT(refused.error().text(),
+              HasSubstr("plan.yaml:1: tessera_plan: plan version 2 is newer than this program reads (1)"));
 }
 
 }  // namespace

@@ -45,7 +45,8 @@ Score score(const Partition& partition, const std::vector<Seconds>& weights) {
   Score out{0, 0};
   for (const BlockRange& range : partition.stages) {
     double time = 0;
-    for (std::int32_t b = range.begin; b < range.end; ++b) time += weights[static_cast<std::size_t>(b)].value();
+    for (std::int32_t b = range.begin; b < range.end; ++b)
+      time += weights[static_cast<std::size_t>(b)].value();
     out.bottleneck = std::max(out.bottleneck, time);
     out.squares += time * time;
   }

@@ -15,13 +15,15 @@ TEST(BadInput, JobsAreRefusedWithTheirLine) {
   for (const auto& file : files) {
     SCOPED_TRACE(file.filename());
     const auto job = read_job_file(file.string());
-    Result<PlanReport> report = job ? make_plan(*job, {.slices = false, .baselines = false}) : std::unexpected(job.error());
+    Result<PlanReport> report =
+        job ? make_plan(*job, {.slices = false, .baselines = false}) : std::unexpected(job.error());
     ASSERT_FALSE(report);
     EXPECT_EQ(report.error().kind, ErrorKind::bad_input);
     EXPECT_FALSE(report.error().file.empty());
     const std::string text = without_folder(report.error().text(), folder.string() + "/");
     auto golden = file;
-    expect_golden(without_folder(text, std::string(TESSERA_SOURCE) + "/") + "\n", golden.replace_extension(".txt"));
+    expect_golden(without_folder(text, std::string(TESSERA_SOURCE) + "/") + "\n",
+                  golden.replace_extension(".txt"));
   }
 }
 
@@ -35,7 +37,8 @@ TEST(BadInput, PlansAreRefusedWithTheirLine) {
     ASSERT_FALSE(plan);
     EXPECT_EQ(plan.error().kind, ErrorKind::bad_input);
     auto golden = file;
-    expect_golden(without_folder(plan.error().text(), folder.string() + "/") + "\n", golden.replace_extension(".txt"));
+    expect_golden(without_folder(plan.error().text(), folder.string() + "/") + "\n",
+                  golden.replace_extension(".txt"));
   }
 }
 

@@ -37,13 +37,12 @@ enum class ValueKind { null, boolean, integer, real, string, list, map };
 [[nodiscard]] std::string_view describe(ValueKind kind) noexcept;
 
 class Document;
-namespace detail {
-class DocumentBuilder;
-}
 
 /// One value of a document: a cheap copyable pointer.
 class Cursor {
  public:
+  struct Values;  ///< how a document keeps its values; opaque
+
   [[nodiscard]] ValueKind kind() const noexcept;
   [[nodiscard]] bool is_null() const noexcept { return kind() == ValueKind::null; }
   [[nodiscard]] bool is_map() const noexcept { return kind() == ValueKind::map; }
@@ -53,16 +52,17 @@ class Cursor {
   [[nodiscard]] bool is_boolean() const noexcept { return kind() == ValueKind::boolean; }
   [[nodiscard]] bool is_number() const noexcept;
 
-  [[nodiscard]] int line() const noexcept;          ///< 1-based
-  [[nodiscard]] int column() const noexcept;        ///< 1-based
-  [[nodiscard]] std::string path() const;           ///< "layout.stages[2]"; empty at the root
+  [[nodiscard]] int line() const noexcept;    ///< 1-based
+  [[nodiscard]] int column() const noexcept;  ///< 1-based
+  [[nodiscard]] std::string path() const;     ///< "layout.stages[2]"; empty at the root
   [[nodiscard]] const std::string& file() const noexcept;
 
   /// Number of entries of a list or map; 0 for a scalar.
   [[nodiscard]] std::size_t size() const noexcept;
-  [[nodiscard]] Cursor item(std::size_t index) const;                 ///< of a list or map; index < size()
-  [[nodiscard]] std::string_view key(std::size_t index) const;        ///< of a map; index < size()
-  [[nodiscard]] std::optional<Cursor> find(std::string_view key) const;     ///< absent → nullopt; null → the null
+  [[nodiscard]] Cursor item(std::size_t index) const;           ///< of a list or map; index < size()
+  [[nodiscard]] std::string_view key(std::size_t index) const;  ///< of a map; index < size()
+  [[nodiscard]] std::optional<Cursor> find(
+      std::string_view key) const;  ///< absent → nullopt; null → the null
   [[nodiscard]] std::optional<Cursor> present(std::string_view key) const;  ///< absent or null → nullopt
 
   // The value itself, checked. Bounds are inclusive.
@@ -77,13 +77,15 @@ class Cursor {
   [[nodiscard]] Result<Cursor> required(std::string_view key) const;
   [[nodiscard]] Result<Cursor> required_map(std::string_view key) const;
   [[nodiscard]] Result<Cursor> required_list(std::string_view key) const;
-  [[nodiscard]] Result<std::int64_t> required_integer(std::string_view key, std::int64_t low, std::int64_t high) const;
+  [[nodiscard]] Result<std::int64_t> required_integer(std::string_view key, std::int64_t low,
+                                                      std::int64_t high) const;
   [[nodiscard]] Result<double> required_number(std::string_view key, double low, double high) const;
   [[nodiscard]] Result<std::string> required_string(std::string_view key) const;
   [[nodiscard]] Result<bool> required_boolean(std::string_view key) const;
   [[nodiscard]] Result<std::int64_t> integer_or(std::string_view key, std::int64_t low, std::int64_t high,
                                                 std::int64_t fallback) const;
-  [[nodiscard]] Result<double> number_or(std::string_view key, double low, double high, double fallback) const;
+  [[nodiscard]] Result<double> number_or(std::string_view key, double low, double high,
+                                         double fallback) const;
   [[nodiscard]] Result<std::string> string_or(std::string_view key, std::string fallback) const;
   [[nodiscard]] Result<bool> boolean_or(std::string_view key, bool fallback) const;
 
@@ -95,8 +97,6 @@ class Cursor {
 
  private:
   friend class Document;
-  friend class detail::DocumentBuilder;
-  struct Values;
   Cursor(const Values* values, std::uint32_t index) noexcept : values_(values), index_(index) {}
   const Values* values_;
   std::uint32_t index_;
@@ -114,7 +114,8 @@ class Document {
   /// `file` is only a name, for messages.
   [[nodiscard]] static Result<Document> parse(std::string_view text, std::string file, DocumentFormat format,
                                               const Limits& limits);
-  [[nodiscard]] static Result<Document> parse(std::string_view text, std::string file, DocumentFormat format) {
+  [[nodiscard]] static Result<Document> parse(std::string_view text, std::string file,
+                                              DocumentFormat format) {
     return parse(text, std::move(file), format, Limits{});
   }
   /// Reads a file; `.json` is JSON, anything else YAML.
@@ -122,8 +123,9 @@ class Document {
 
   [[nodiscard]] Cursor root() const noexcept;
 
-  /// A copy in which the value at `path` ("layout.pp") is `text`, read as a plain YAML scalar; maps on the way are
-  /// made where they are missing. For flags that override a file; such a value has line 0. Lists are not entered.
+  /// A copy in which the value at `path` ("layout.pp") is `text`, read as a plain YAML scalar; maps on the
+  /// way are made where they are missing. For flags that override a file; such a value has line 0. Lists are
+  /// not entered.
   [[nodiscard]] Result<Document> with(std::string_view path, std::string_view text) const;
 
  private:

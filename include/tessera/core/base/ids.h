@@ -22,8 +22,8 @@ class Id {
   std::int32_t value_ = 0;
 };
 
-using RankId = Id<struct RankTag>;              ///< a pipeline rank, 0 … pp−1
-using StageId = Id<struct StageTag>;            ///< a virtual stage (chunk of the model), 0 … pp·vp−1, in model order
+using RankId = Id<struct RankTag>;    ///< a pipeline rank, 0 … pp−1
+using StageId = Id<struct StageTag>;  ///< a virtual stage (chunk of the model), 0 … pp·vp−1, in model order
 using MicrobatchId = Id<struct MicrobatchTag>;  ///< 0 … microbatches−1
 using BlockId = Id<struct BlockTag>;            ///< index into ModelSpec::blocks
 using TaskId = Id<struct TaskTag>;              ///< index into a TaskGraph's tasks

@@ -48,15 +48,14 @@ using Status = Result<void>;
 #define TESSERA_CONCAT(a, b) TESSERA_CONCAT_INNER(a, b)
 
 /// `TESSERA_TRY(auto x, call());` declares x from the value, or returns the error to the caller.
-#define TESSERA_TRY(declaration, expression)                                                        \
-  auto TESSERA_CONCAT(try_, __LINE__) = (expression);                                               \
-  if (!TESSERA_CONCAT(try_, __LINE__))                                                              \
-    return std::unexpected(std::move(TESSERA_CONCAT(try_, __LINE__)).error());                      \
+#define TESSERA_TRY(declaration, expression)                                   \
+  auto TESSERA_CONCAT(try_, __LINE__) = (expression);                          \
+  if (!TESSERA_CONCAT(try_, __LINE__))                                         \
+    return std::unexpected(std::move(TESSERA_CONCAT(try_, __LINE__)).error()); \
   declaration = *std::move(TESSERA_CONCAT(try_, __LINE__))
 
 /// `TESSERA_CHECK(call());` for a call that gives no value.
-#define TESSERA_CHECK(expression)                                                                   \
-  do {                                                                                              \
-    if (auto try_status = (expression); !try_status)                                                \
-      return std::unexpected(std::move(try_status).error());                                        \
+#define TESSERA_CHECK(expression)                                                                           \
+  do {                                                                                                      \
+    if (auto try_status = (expression); !try_status) return std::unexpected(std::move(try_status).error()); \
   } while (false)

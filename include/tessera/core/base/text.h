@@ -17,7 +17,8 @@ namespace tessera {
 /// "a, b and c".
 [[nodiscard]] std::string join_words(std::span<const std::string> words, std::string_view last = "and");
 /// The candidate with the smallest edit distance, when it is near enough to be a slip of the pen.
-[[nodiscard]] std::optional<std::string_view> nearest(std::string_view word, std::span<const std::string_view> candidates);
+[[nodiscard]] std::optional<std::string_view> nearest(std::string_view word,
+                                                      std::span<const std::string_view> candidates);
 /// Splits at every `separator`; keeps empty pieces.
 [[nodiscard]] std::vector<std::string_view> split(std::string_view text, char separator);
 [[nodiscard]] std::string_view trim(std::string_view text) noexcept;
@@ -28,7 +29,8 @@ namespace tessera {
 [[nodiscard]] std::string exact(double value);
 
 /// The whole file as bytes; at most `limit` of them.
-[[nodiscard]] Result<std::string> read_file(const std::string& path, std::size_t limit = std::size_t{64} << 20);
+[[nodiscard]] Result<std::string> read_file(const std::string& path,
+                                            std::size_t limit = std::size_t{64} << 20);
 /// Writes to a temporary beside `path`, then renames: a reader sees the old file or the new one, never half.
 [[nodiscard]] Status write_file(const std::string& path, std::string_view content);
 

@@ -36,7 +36,7 @@ class Quantity {
 
 using Seconds = Quantity<struct SecondsUnit>;
 using Bytes = Quantity<struct BytesUnit>;
-using Flops = Quantity<struct FlopsUnit>;                    ///< a count of operations, not a rate
+using Flops = Quantity<struct FlopsUnit>;  ///< a count of operations, not a rate
 using BytesPerSecond = Quantity<struct BytesPerSecondUnit>;
 using FlopsPerSecond = Quantity<struct FlopsPerSecondUnit>;
 
@@ -48,14 +48,28 @@ constexpr Seconds operator/(Flops flops, FlopsPerSecond rate) noexcept {
 }
 
 namespace units {
-constexpr Seconds operator""_s(long double v) noexcept { return Seconds(static_cast<double>(v)); }
-constexpr Seconds operator""_ms(long double v) noexcept { return Seconds(static_cast<double>(v) * 1e-3); }
-constexpr Seconds operator""_us(long double v) noexcept { return Seconds(static_cast<double>(v) * 1e-6); }
-constexpr Bytes operator""_GiB(long double v) noexcept { return Bytes(static_cast<double>(v) * 1024 * 1024 * 1024); }
+constexpr Seconds operator""_s(long double v) noexcept {
+  return Seconds(static_cast<double>(v));
+}
+constexpr Seconds operator""_ms(long double v) noexcept {
+  return Seconds(static_cast<double>(v) * 1e-3);
+}
+constexpr Seconds operator""_us(long double v) noexcept {
+  return Seconds(static_cast<double>(v) * 1e-6);
+}
+constexpr Bytes operator""_GiB(long double v) noexcept {
+  return Bytes(static_cast<double>(v) * 1024 * 1024 * 1024);
+}
 }  // namespace units
 
-[[nodiscard]] constexpr double milliseconds(Seconds time) noexcept { return time.value() * 1e3; }
-[[nodiscard]] constexpr double microseconds(Seconds time) noexcept { return time.value() * 1e6; }
-[[nodiscard]] constexpr double gibibytes(Bytes size) noexcept { return size.value() / (1024.0 * 1024 * 1024); }
+[[nodiscard]] constexpr double milliseconds(Seconds time) noexcept {
+  return time.value() * 1e3;
+}
+[[nodiscard]] constexpr double microseconds(Seconds time) noexcept {
+  return time.value() * 1e6;
+}
+[[nodiscard]] constexpr double gibibytes(Bytes size) noexcept {
+  return size.value() / (1024.0 * 1024 * 1024);
+}
 
 }  // namespace tessera

@@ -1,8 +1,10 @@
-// From a block of a model to its tasks' durations and bytes on one rank, under a layout and a software profile.
+// From a block of a model to its tasks' durations and bytes on one rank, under a layout and a software
+// profile.
 //
 // Every duration is GEMM or core time (measured table, else roofline) plus elementwise traffic, combined with
-// host time; TP and CP collectives sit inside the task they block. MoE tasks and all-to-alls are priced at the
-// expected largest of the EP ranks under balanced routing. docs/cost-model.md has each formula and its source.
+// host time; TP and CP collectives sit inside the task they block. MoE tasks and all-to-alls are priced at
+// the expected largest of the EP ranks under balanced routing. docs/cost-model.md has each formula and its
+// source.
 #pragma once
 
 #include <array>
@@ -23,10 +25,11 @@
 namespace tessera {
 
 struct TaskCost {
-  bool exists = false;         ///< a layer has only the tasks it needs
+  bool exists = false;  ///< a layer has only the tasks it needs
   Estimate duration;
-  double compute_share = 1.0;  ///< share of the time bound by SMs rather than memory; decides the loss under interference
-  Bytes communicated;          ///< of a comm task, per rank
+  double compute_share =
+      1.0;  ///< share of the time bound by SMs rather than memory; decides the loss under interference
+  Bytes communicated;  ///< of a comm task, per rank
 };
 
 /// What one block keeps alive, per rank.
@@ -35,15 +38,15 @@ struct BlockMemory {
   std::int64_t expert_parameters = 0;  ///< on this rank, reduced over expert dp
   Bytes weights;                       ///< and their low-precision copies
   Bytes gradients;
-  Bytes optimizer;                     ///< this rank's shard
-  Bytes activation;                    ///< F → B, per microbatch
-  Bytes weight_stash;                  ///< B → W, per microbatch: inputs and output gradients W still needs
-  Bytes workspace;                     ///< while the block runs: dispatch buffers at the fullest rank, logits
+  Bytes optimizer;     ///< this rank's shard
+  Bytes activation;    ///< F → B, per microbatch
+  Bytes weight_stash;  ///< B → W, per microbatch: inputs and output gradients W still needs
+  Bytes workspace;     ///< while the block runs: dispatch buffers at the fullest rank, logits
 };
 
 struct BlockCost {
-  /// "GE", "AD", "embedding", "head", "mtp AE"; distinct layers of one symbol count on: "AE.2". Equal names mean
-  /// equal costs.
+  /// "GE", "AD", "embedding", "head", "mtp AE"; distinct layers of one symbol count on: "AE.2". Equal names
+  /// mean equal costs.
   std::string name;
   std::array<std::array<TaskCost, kTaskKinds>, kPasses> tasks;
   BlockMemory memory;
@@ -71,7 +74,9 @@ struct CostInput {
 struct ModelCost {
   std::vector<BlockCost> kinds;
   std::vector<std::int32_t> kind_of_block;  ///< per ModelSpec block, index into kinds
-  [[nodiscard]] const BlockCost& of(BlockId block) const { return kinds[static_cast<std::size_t>(kind_of_block[block.index()])]; }
+  [[nodiscard]] const BlockCost& of(BlockId block) const {
+    return kinds[static_cast<std::size_t>(kind_of_block[block.index()])];
+  }
 };
 
 /// The layout must have passed check_layout. Errors: a device without the dtype, nothing else.
@@ -79,31 +84,33 @@ struct ModelCost {
 
 /// Step costs outside the pipeline, for a rank holding these parameters.
 struct StepCost {
-  Estimate reduce_scatter;   ///< gradients, dense over dp·cp and experts over expert dp
-  Estimate all_gather;       ///< weights, when the optimizer is distributed; otherwise 0
+  Estimate reduce_scatter;  ///< gradients, dense over dp·cp and experts over expert dp
+  Estimate all_gather;      ///< weights, when the optimizer is distributed; otherwise 0
   Estimate optimizer;
 };
-[[nodiscard]] StepCost price_step(const CostInput& input, std::int64_t dense_parameters, std::int64_t expert_parameters);
+[[nodiscard]] StepCost price_step(const CostInput& input, std::int64_t dense_parameters,
+                                  std::int64_t expert_parameters);
 
 /// One activation sent between neighbouring stages.
 struct TransferCost {
   Seconds latency;
-  Estimate duration;   ///< of the bytes on the link, without latency
+  Estimate duration;  ///< of the bytes on the link, without latency
   Bytes bytes;
 };
 [[nodiscard]] TransferCost price_transfer(const CostInput& input);
 
 /// How concurrent communication slows compute down, and the SMs it takes.
 struct Interference {
-  double compute_bound_rate = 1.0;  ///< speed of SM-bound compute while a comm task runs: (SMs − comm SMs)/SMs
-  double memory_bound_rate = 1.0;   ///< speed of memory-bound compute meanwhile
+  double compute_bound_rate =
+      1.0;                         ///< speed of SM-bound compute while a comm task runs: (SMs − comm SMs)/SMs
+  double memory_bound_rate = 1.0;  ///< speed of memory-bound compute meanwhile
   bool operator==(const Interference&) const = default;
 };
 [[nodiscard]] Interference interference(const CostInput& input) noexcept;
 
 /// The `given:` section of a job's cost: milliseconds by hand per block kind and task, such as
-/// `{GE: {F_ATTN: 1.2}, head: {F_HEAD: 3}}`, replacing those of price_model; provenance `given`. A kind the model
-/// or a task the kind does not have is refused. See docs/job-file.md.
+/// `{GE: {F_ATTN: 1.2}, head: {F_HEAD: 3}}`, replacing those of price_model; provenance `given`. A kind the
+/// model or a task the kind does not have is refused. See docs/job-file.md.
 [[nodiscard]] Status apply_given(Cursor section, ModelCost& cost);
 
 }  // namespace tessera

@@ -38,8 +38,8 @@ struct Estimate {
     by_source[static_cast<std::size_t>(source)] = t;
     error_by_source[static_cast<std::size_t>(source)] = error;
   }
-  /// Errors of one source add up (they share a cause), those of different sources are independent: root of the sum
-  /// of squares over the sources. At most `error`.
+  /// Errors of one source add up (they share a cause), those of different sources are independent: root of
+  /// the sum of squares over the sources. At most `error`.
   [[nodiscard]] Seconds likely_error() const noexcept;
   Estimate& operator+=(const Estimate& other) noexcept;
   Estimate& operator*=(double factor) noexcept;

@@ -23,32 +23,35 @@ enum class Dispatcher : std::uint8_t {
 struct SoftwareProfile {
   CudaGraphs cuda_graphs = CudaGraphs::none;
   Dispatcher dispatcher = Dispatcher::deduplicated;
-  bool fused_grouped_mlp = false;   ///< activation, quantisation and probability inside the grouped GEMM
-  bool expert_overlap = false;      ///< the framework itself hides part of the all-to-all (not our plan's overlap)
+  bool fused_grouped_mlp = false;  ///< activation, quantisation and probability inside the grouped GEMM
+  bool expert_overlap =
+      false;  ///< the framework itself hides part of the all-to-all (not our plan's overlap)
   bool shared_beside_dispatch = false;  ///< shared expert as a task of its own
   bool fp8_attention = false;
-  bool fp8_dispatch = false;        ///< dispatch sends fp8 with scales instead of bf16
-  bool expert_bias_loop = false;    ///< expert biases applied outside the grouped GEMM (gpt-oss)
-  bool distributed_optimizer = true;   ///< optimizer state sharded over data parallel ranks (ZeRO-1)
-  bool bf16_gradients = false;         ///< main gradients kept and reduced in bf16 instead of fp32
-  bool bf16_moments = false;           ///< both Adam moments in bf16 (Megatron's precision-aware optimizer)
-  bool low_precision_weights = false;  ///< no bf16 copy beside the fp8 or fp4 weights (Megatron's fp8_param_gather)
+  bool fp8_dispatch = false;          ///< dispatch sends fp8 with scales instead of bf16
+  bool expert_bias_loop = false;      ///< expert biases applied outside the grouped GEMM (gpt-oss)
+  bool distributed_optimizer = true;  ///< optimizer state sharded over data parallel ranks (ZeRO-1)
+  bool bf16_gradients = false;        ///< main gradients kept and reduced in bf16 instead of fp32
+  bool bf16_moments = false;          ///< both Adam moments in bf16 (Megatron's precision-aware optimizer)
+  bool low_precision_weights =
+      false;  ///< no bf16 copy beside fp8 or fp4 weights (Megatron's fp8_param_gather)
   bool operator==(const SoftwareProfile&) const = default;
 };
 
-/// Constants of the time model that no table holds, with their documented defaults (reference: docs/cost-model.md).
+/// Constants of the time model that no table holds, with their documented defaults (reference:
+/// docs/cost-model.md).
 struct CostConstants {
-  double memory_traffic = 1.25;          ///< × counted elementwise bytes / peak bandwidth (1/0.8)
-  Seconds host_per_sublayer{2.0e-3};     ///< launch time of a sublayer, F + B, without CUDA graphs
-  Seconds host_per_expert{0.12e-3};      ///< per local expert and MoE layer, F + B, without a fused grouped MLP
-  double graphed_host = 0.4;             ///< share of the host time left with layer graphs; none with iteration graphs
-  double framework_overlap = 0.5;        ///< share of the all-to-all hidden by `expert_overlap`
-  double fused_traffic = 1.0;            ///< × elementwise bytes with a fused grouped MLP
-  double quantised_bytes = 0.5;          ///< × the cast traffic of low-precision operands
-  double attention_backward = 3.2;       ///< × forward core time
-  double linear_backward = 2.75;         ///< × forward core time of delta-rule, scan and lightning cores
-  double exposed_reduction = 0.1;        ///< share of the gradient reduction that never hides
-  double optimizer_bytes = 30;           ///< per parameter of the local shard and step
+  double memory_traffic = 1.25;       ///< × counted elementwise bytes / peak bandwidth (1/0.8)
+  Seconds host_per_sublayer{2.0e-3};  ///< launch time of a sublayer, F + B, without CUDA graphs
+  Seconds host_per_expert{0.12e-3};   ///< per local expert and MoE layer, F + B, without a fused grouped MLP
+  double graphed_host = 0.4;  ///< share of the host time left with layer graphs; none with iteration graphs
+  double framework_overlap = 0.5;           ///< share of the all-to-all hidden by `expert_overlap`
+  double fused_traffic = 1.0;               ///< × elementwise bytes with a fused grouped MLP
+  double quantised_bytes = 0.5;             ///< × the cast traffic of low-precision operands
+  double attention_backward = 3.2;          ///< × forward core time
+  double linear_backward = 2.75;            ///< × forward core time of delta-rule, scan and lightning cores
+  double exposed_reduction = 0.1;           ///< share of the gradient reduction that never hides
+  double optimizer_bytes = 30;              ///< per parameter of the local shard and step
   Bytes context{2.0 * 1024 * 1024 * 1024};  ///< CUDA context, NCCL and allocator floor per GPU
   bool operator==(const CostConstants&) const = default;
 };

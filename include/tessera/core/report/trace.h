@@ -30,7 +30,8 @@ class TraceWriter {
     std::string_view arguments;  ///< the inside of a JSON object, already escaped; may be empty
   };
   void slice(const Event& event, Seconds start, Seconds end);
-  /// An arrow between two slices: `from` must lie inside one of the first lane, `to` inside one of the second.
+  /// An arrow between two slices: `from` must lie inside one of the first lane, `to` inside one of the
+  /// second.
   void flow(std::int64_t id, const Event& source, Seconds from, const Event& target, Seconds to);
   void counter(std::int32_t process, std::string_view name, Seconds time, double value);
 

@@ -1,6 +1,7 @@
 // The plan: everything needed to run, simulate or check one training step, and where it came from.
 //
-// It stands alone: a plan file can be simulated, checked and exported without the job or the model that made it.
+// It stands alone: a plan file can be simulated, checked and exported without the job or the model that made
+// it.
 #pragma once
 
 #include <array>
@@ -40,10 +41,11 @@ struct PairPlan {
   Seconds bound;                      ///< on the nominal makespan of any sequence
 };
 
-/// Per pipeline rank, at the end of a step: whole times, of which part hides (ExecutionPlan::exposed_reduction).
+/// Per pipeline rank, at the end of a step: whole times, of which part hides
+/// (ExecutionPlan::exposed_reduction).
 struct RankStep {
-  Seconds reduce_scatter;                  ///< of gradients
-  Seconds all_gather;                      ///< of weights
+  Seconds reduce_scatter;  ///< of gradients
+  Seconds all_gather;      ///< of weights
   Seconds optimizer;
 };
 
@@ -52,52 +54,54 @@ struct RankMemory {
   Bytes weights;
   Bytes gradients;
   Bytes optimizer;
-  Bytes workspace;   ///< dispatch buffers and logits, the largest block of the rank
-  Bytes transfer;    ///< p2p buffers
-  Bytes context;     ///< CUDA context, allocator, NCCL
-  [[nodiscard]] Bytes total() const noexcept { return weights + gradients + optimizer + workspace + transfer + context; }
+  Bytes workspace;  ///< dispatch buffers and logits, the largest block of the rank
+  Bytes transfer;   ///< p2p buffers
+  Bytes context;    ///< CUDA context, allocator, NCCL
+  [[nodiscard]] Bytes total() const noexcept {
+    return weights + gradients + optimizer + workspace + transfer + context;
+  }
 };
 
 /// Where a number that a plan reports came from, and what it promises.
 struct Prediction {
   Seconds iteration;
-  double error = 0;                ///< ± relative
+  double error = 0;  ///< ± relative
   double tokens_per_second_per_gpu = 0;
-  double mfu = 0;                  ///< 0 … 1
+  double mfu = 0;  ///< 0 … 1
   Seconds lower_bound;
-  Bytes peak_memory;               ///< of the fullest rank
+  Bytes peak_memory;  ///< of the fullest rank
   std::int32_t peak_rank = 0;
 };
 
 struct ExecutionPlan {
   int version = kPlanVersion;
-  std::string model;                       ///< name
-  std::string device;                      ///< GPU name
-  std::array<std::string, 4> fingerprints; ///< of model, cluster, layout, costs: 16 hex digits each
+  std::string model;                        ///< name
+  std::string device;                       ///< GPU name
+  std::array<std::string, 4> fingerprints;  ///< of model, cluster, layout, costs: 16 hex digits each
   Layout layout;
-  std::string schedule;                    ///< template name
-  std::int32_t group = 0;                  ///< N of the template
+  std::string schedule;    ///< template name
+  std::int32_t group = 0;  ///< N of the template
   std::vector<PlanBlock> blocks;
-  std::vector<BlockCost> costs;            ///< distinct block costs; provenance is kept
+  std::vector<BlockCost> costs;  ///< distinct block costs; provenance is kept
   Partition partition;
   ActionList actions;
-  std::vector<PairPlan> pairs;             ///< one per overlapped (forward, backward), in order of appearance
+  std::vector<PairPlan> pairs;  ///< one per overlapped (forward, backward), in order of appearance
   Interference interference;
   Seconds transfer_latency;
-  Seconds transfer_time;                   ///< of one activation between ranks, without latency
-  std::vector<double> rank_speed;          ///< empty = all 1
-  std::vector<RankStep> step;              ///< per rank
-  double exposed_reduction = 0;            ///< share of reduce_scatter and all_gather that never hides, 0 … 1
-  std::vector<RankMemory> memory;          ///< per rank
-  Bytes memory_limit;                      ///< of the device
-  double flops_per_token = 0;              ///< training, 3 × forward, for MFU
-  FlopsPerSecond peak;                     ///< dense, of the dtype
+  Seconds transfer_time;           ///< of one activation between ranks, without latency
+  std::vector<double> rank_speed;  ///< empty = all 1
+  std::vector<RankStep> step;      ///< per rank
+  double exposed_reduction = 0;    ///< share of reduce_scatter and all_gather that never hides, 0 … 1
+  std::vector<RankMemory> memory;  ///< per rank
+  Bytes memory_limit;              ///< of the device
+  double flops_per_token = 0;      ///< training, 3 × forward, for MFU
+  FlopsPerSecond peak;             ///< dense, of the dtype
   Prediction predicted;
 
   [[nodiscard]] TaskGraph forward_graph(StageId stage) const;
   [[nodiscard]] TaskGraph backward_graph(StageId stage, Backward part = Backward::full) const;
-  [[nodiscard]] Bytes activation(StageId stage) const noexcept;     ///< of one microbatch, F → B
-  [[nodiscard]] Bytes weight_stash(StageId stage) const noexcept;   ///< of one microbatch, B → W
+  [[nodiscard]] Bytes activation(StageId stage) const noexcept;    ///< of one microbatch, F → B
+  [[nodiscard]] Bytes weight_stash(StageId stage) const noexcept;  ///< of one microbatch, B → W
   /// The plan of this pair; null when the template never overlaps it.
   [[nodiscard]] const PairPlan* pair(StageId forward, StageId backward) const noexcept;
 };
@@ -107,12 +111,12 @@ struct PairRun {
   TaskGraph graph;
   std::vector<TaskId> order;
 };
-/// An overlap with an input gradient leaves the weight gradients of the pair's sequence out. Errors: the plan has
-/// no such pair, or those of order_by_names.
+/// An overlap with an input gradient leaves the weight gradients of the pair's sequence out. Errors: the plan
+/// has no such pair, or those of order_by_names.
 [[nodiscard]] Result<PairRun> pair_run(const ExecutionPlan& plan, const Action& overlap);
 
-/// Consistent in itself: sizes agree, partition covers, actions pass check_schedule, every overlapped pair has a
-/// sequence that passes order_by_names, durations are finite and not negative.
+/// Consistent in itself: sizes agree, partition covers, actions pass check_schedule, every overlapped pair
+/// has a sequence that passes order_by_names, durations are finite and not negative.
 [[nodiscard]] Status check_plan(const ExecutionPlan& plan);
 
 }  // namespace tessera::train

@@ -21,12 +21,14 @@ struct TextStyle {
 [[nodiscard]] std::string model_text(const ModelSpec& model, const TextStyle& style = {});
 [[nodiscard]] std::string model_json(const ModelSpec& model);
 
-/// `tessera plan`: the model, the layout, the figures beside the rivals, partition, memory, where the time goes.
+/// `tessera plan`: the model, the layout, the figures beside the rivals, partition, memory, where the time
+/// goes.
 [[nodiscard]] std::string plan_text(const PlanReport& report, const Job& job, const TextStyle& style = {});
 [[nodiscard]] std::string plan_json(const PlanReport& report, const Job& job);
 
 /// `tessera simulate`: the figures of a plan file, per rank.
-[[nodiscard]] std::string simulation_text(const ExecutionPlan& plan, const SimulateResult& result, const TextStyle& style = {});
+[[nodiscard]] std::string simulation_text(const ExecutionPlan& plan, const SimulateResult& result,
+                                          const TextStyle& style = {});
 [[nodiscard]] std::string simulation_json(const ExecutionPlan& plan, const SimulateResult& result);
 
 }  // namespace tessera::train

@@ -30,9 +30,9 @@ enum class PairRule : std::uint8_t {
 [[nodiscard]] std::string_view name(PairRule rule) noexcept;
 
 struct PairSchedule {
-  std::vector<Seconds> start;   ///< per task
-  std::vector<Seconds> end;     ///< per task; start + duration, later where interference slowed it down
-  std::vector<TaskId> order;    ///< all tasks by launch; each resource runs its own in this order
+  std::vector<Seconds> start;  ///< per task
+  std::vector<Seconds> end;    ///< per task; start + duration, later where interference slowed it down
+  std::vector<TaskId> order;   ///< all tasks by launch; each resource runs its own in this order
   Seconds makespan;
 };
 
@@ -48,19 +48,19 @@ enum class PairReason : std::uint8_t {
 struct PairResult {
   PairSchedule schedule;
   PairReason reason = PairReason::feasible;
-  Seconds bound;         ///< no schedule is shorter under nominal durations: loads and longest chain
-  double gap = 0;        ///< makespan / bound − 1; 0 for an empty graph
-  Seconds solve_time;    ///< wall clock
+  Seconds bound;       ///< no schedule is shorter under nominal durations: loads and longest chain
+  double gap = 0;      ///< makespan / bound − 1; 0 for an empty graph
+  Seconds solve_time;  ///< wall clock
 };
 [[nodiscard]] PairResult schedule_pair(const TaskGraph& graph, const PairOptions& options);
 
-/// The best of all rules' orders under interference: nominal makespan breaks ties, then the order of PairRule.
-/// The schedule returned is the order's nominal one; run_order gives its times under interference.
+/// The best of all rules' orders under interference: nominal makespan breaks ties, then the order of
+/// PairRule. The schedule returned is the order's nominal one; run_order gives its times under interference.
 [[nodiscard]] PairResult best_pair(const TaskGraph& graph, const Interference& interference);
 
-/// Runs an order as two in-order streams (a serial order overlaps here too). With interference, compute slows down while a comm task runs (and
-/// only then): task by task, SM-bound share at compute_bound_rate, the rest at memory_bound_rate.
-/// The order must hold every task once, after its predecessors (see check_pair).
+/// Runs an order as two in-order streams (a serial order overlaps here too). With interference, compute slows
+/// down while a comm task runs (and only then): task by task, SM-bound share at compute_bound_rate, the rest
+/// at memory_bound_rate. The order must hold every task once, after its predecessors (see check_pair).
 [[nodiscard]] PairSchedule run_order(const TaskGraph& graph, std::span<const TaskId> order,
                                      const Interference& interference = {});
 
@@ -68,7 +68,8 @@ struct PairResult {
 [[nodiscard]] Seconds pair_bound(const TaskGraph& graph);
 
 /// A hand-written sequence of task names, as in a plan file: every task of the graph once, in a legal order.
-[[nodiscard]] Result<std::vector<TaskId>> order_by_names(const TaskGraph& graph, std::span<const std::string> names);
+[[nodiscard]] Result<std::vector<TaskId>> order_by_names(const TaskGraph& graph,
+                                                         std::span<const std::string> names);
 [[nodiscard]] std::vector<std::string> names_of(const TaskGraph& graph, std::span<const TaskId> order);
 
 }  // namespace tessera::train

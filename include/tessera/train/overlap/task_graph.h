@@ -20,14 +20,15 @@ struct Task {
   TaskName name;
   Resource resource = Resource::comp;
   Seconds duration;
-  double compute_share = 1.0;         ///< see TaskCost
-  bool movable = false;               ///< W: may run any time after its release
-  std::vector<TaskId> after;          ///< must have finished before this starts
+  double compute_share = 1.0;  ///< see TaskCost
+  bool movable = false;        ///< W: may run any time after its release
+  std::vector<TaskId> after;   ///< must have finished before this starts
 };
 
 struct TaskGraph {
-  std::vector<Task> tasks;            ///< in a topological order
-  std::int32_t forward_tasks = 0;     ///< the first so many are the forward chunk's; the rest the backward chunk's
+  std::vector<Task> tasks;  ///< in a topological order
+  std::int32_t forward_tasks =
+      0;  ///< the first so many are the forward chunk's; the rest the backward chunk's
   [[nodiscard]] Seconds load(Resource resource) const noexcept;
 };
 

@@ -14,9 +14,10 @@ namespace tessera::train {
 /// Layers as equal in number as they go, larger stages in the middle; embedding first, MTP and head last.
 [[nodiscard]] Result<Partition> even_partition(const ModelSpec& model, std::int64_t stages);
 
-/// Minimises the largest stage of `weights` (one per block, seconds of F + B + W), exact; among those the least
-/// sum of squares. Every stage holds at least one block when there are enough.
-[[nodiscard]] Result<Partition> serial_balanced_partition(const ModelSpec& model, std::span<const Seconds> weights,
+/// Minimises the largest stage of `weights` (one per block, seconds of F + B + W), exact; among those the
+/// least sum of squares. Every stage holds at least one block when there are enough.
+[[nodiscard]] Result<Partition> serial_balanced_partition(const ModelSpec& model,
+                                                          std::span<const Seconds> weights,
                                                           std::int64_t stages);
 
 }  // namespace tessera::train

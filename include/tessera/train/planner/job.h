@@ -35,8 +35,8 @@ enum class PartitionRule : std::uint8_t {
 /// Durations of a whole stage by hand, instead of those of its layers. Seconds per microbatch.
 struct StageDurations {
   double forward = 0;
-  double backward = 0;   ///< input gradient
-  double weight = 0;     ///< weight gradient
+  double backward = 0;  ///< input gradient
+  double weight = 0;    ///< weight gradient
 };
 
 struct HandWrittenPair {
@@ -51,9 +51,9 @@ struct Job {
   Cluster cluster;
   Layout layout;
   Template schedule = Template::interleaved_overlap;
-  std::int32_t group = 0;                     ///< 0 = the template's default
+  std::int32_t group = 0;  ///< 0 = the template's default
   PartitionRule partition_rule = PartitionRule::serial_balanced;
-  std::optional<Partition> partition;         ///< when the rule gives one
+  std::optional<Partition> partition;  ///< when the rule gives one
   std::vector<HandWrittenPair> pairs;
   SoftwareProfile software;
   CostConstants constants;
@@ -70,6 +70,7 @@ struct JobOverride {
 };
 
 [[nodiscard]] Result<Job> read_job(const Document& document, const std::string& directory);
-[[nodiscard]] Result<Job> read_job_file(const std::string& path, const std::vector<JobOverride>& overrides = {});
+[[nodiscard]] Result<Job> read_job_file(const std::string& path,
+                                        const std::vector<JobOverride>& overrides = {});
 
 }  // namespace tessera::train

@@ -20,48 +20,49 @@ struct PlanFigures {
   Seconds lower_bound;
   double tokens_per_second_per_gpu = 0;
   double mfu = 0;
-  double warmup_bubble = 0;       ///< share of the iteration, mean over ranks, cool-down included
+  double warmup_bubble = 0;  ///< share of the iteration, mean over ranks, cool-down included
   double imbalance_bubble = 0;
-  double exposed_ep = 0;          ///< share of the iteration, mean over ranks
-  double exposed_ep_worst = 0;    ///< of the worst rank
+  double exposed_ep = 0;        ///< share of the iteration, mean over ranks
+  double exposed_ep_worst = 0;  ///< of the worst rank
   double hidden_ep = 0;
-  double hidden_ep_worst = 0;     ///< of the rank that hides least
+  double hidden_ep_worst = 0;  ///< of the rank that hides least
   Bytes peak_memory;
   std::int32_t peak_rank = 0;
 };
 
 /// Where the priced time of a plan came from.
 struct CostSources {
-  std::array<double, kProvenances> share{};           ///< of the priced time of one microbatch
-  std::array<std::int64_t, kProvenances> values{};    ///< priced durations, by their main source
-  std::int64_t total = 0;                             ///< priced durations
-  double error = 0;                                   ///< likely relative error of the sum, see Estimate::likely_error
-  double worst_error = 0;                             ///< the same if every cost errs the same way
+  std::array<double, kProvenances> share{};         ///< of the priced time of one microbatch
+  std::array<std::int64_t, kProvenances> values{};  ///< priced durations, by their main source
+  std::int64_t total = 0;                           ///< priced durations
+  double error = 0;        ///< likely relative error of the sum, see Estimate::likely_error
+  double worst_error = 0;  ///< the same if every cost errs the same way
 };
 
 struct PlanReport {
   ModelSpec model;
   ExecutionPlan plan;
-  SimulateResult simulated;               ///< with slices
-  PlanFigures figures;                    ///< of the plan
-  PlanFigures baseline;                   ///< same layout and partition, the template without overlap
-  PlanFigures even;                       ///< the same without overlap, even layers per stage
+  SimulateResult simulated;  ///< with slices
+  PlanFigures figures;       ///< of the plan
+  PlanFigures baseline;      ///< same layout and partition, the template without overlap
+  PlanFigures even;          ///< the same without overlap, even layers per stage
   CostSources sources;
-  bool usable = true;                     ///< the fullest rank stays within kUsableMemory of the device
-  std::vector<std::string> notes;         ///< in words: what was decided and why
+  bool usable = true;              ///< the fullest rank stays within kUsableMemory of the device
+  std::vector<std::string> notes;  ///< in words: what was decided and why
 };
 
 /// Above this share of device memory the allocator retries and time explodes, so a plan is not usable.
 inline constexpr double kUsableMemory = 0.97;
 
 struct PlanOptions {
-  bool slices = true;      ///< keep the simulated slices for a trace
-  bool baselines = true;   ///< simulate the two rivals too
+  bool slices = true;     ///< keep the simulated slices for a trace
+  bool baselines = true;  ///< simulate the two rivals too
 };
 
 /// Errors are those of the job (a template that the sizes do not fit, a hand-written pair that is no order).
 /// A plan beyond the memory is a result, with usable = false. Pure: the same job gives the same plan.
 [[nodiscard]] Result<PlanReport> make_plan(const Job& job, const PlanOptions& options = {});
-[[nodiscard]] PlanFigures figures(std::string name, const ExecutionPlan& plan, const SimulateResult& simulated);
+[[nodiscard]] PlanFigures figures(std::string name, const ExecutionPlan& plan,
+                                  const SimulateResult& simulated);
 
 }  // namespace tessera::train

@@ -20,25 +20,33 @@ enum class ActionKind : std::uint8_t { forward, full_backward, input_gradient, w
 struct Action {
   ActionKind kind = ActionKind::forward;
   ActionKind backward_kind = ActionKind::full_backward;  ///< of an overlap: full_backward or input_gradient
-  StageId stage;                    ///< of an overlap: the forward's
+  StageId stage;                                         ///< of an overlap: the forward's
   MicrobatchId microbatch;
-  StageId backward_stage;           ///< of an overlap only
+  StageId backward_stage;  ///< of an overlap only
   MicrobatchId backward_microbatch;
   bool operator==(const Action&) const = default;
 };
 
-[[nodiscard]] constexpr Action forward(StageId s, MicrobatchId m) noexcept { return {.kind = ActionKind::forward, .stage = s, .microbatch = m}; }
-[[nodiscard]] constexpr Action backward(StageId s, MicrobatchId m) noexcept { return {.kind = ActionKind::full_backward, .stage = s, .microbatch = m}; }
+[[nodiscard]] constexpr Action forward(StageId s, MicrobatchId m) noexcept {
+  return {.kind = ActionKind::forward, .stage = s, .microbatch = m};
+}
+[[nodiscard]] constexpr Action backward(StageId s, MicrobatchId m) noexcept {
+  return {.kind = ActionKind::full_backward, .stage = s, .microbatch = m};
+}
 [[nodiscard]] constexpr Action overlap(Action f, Action b) noexcept {
-  return {.kind = ActionKind::overlap, .backward_kind = b.kind, .stage = f.stage, .microbatch = f.microbatch,
-          .backward_stage = b.stage, .backward_microbatch = b.microbatch};
+  return {.kind = ActionKind::overlap,
+          .backward_kind = b.kind,
+          .stage = f.stage,
+          .microbatch = f.microbatch,
+          .backward_stage = b.stage,
+          .backward_microbatch = b.microbatch};
 }
 
 /// Actions of every rank and where each stage lives.
 struct ActionList {
   std::int32_t microbatches = 0;
-  std::vector<RankId> rank_of_stage;         ///< size = stages
-  std::vector<std::vector<Action>> ranks;    ///< size = pp
+  std::vector<RankId> rank_of_stage;       ///< size = stages
+  std::vector<std::vector<Action>> ranks;  ///< size = pp
   bool operator==(const ActionList&) const = default;
   [[nodiscard]] std::size_t stages() const noexcept { return rank_of_stage.size(); }
 };

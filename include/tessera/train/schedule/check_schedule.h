@@ -10,9 +10,10 @@
 namespace tessera::train {
 
 struct ScheduleFacts {
-  std::vector<std::int32_t> peak_live;  ///< per rank: chunk activations alive at once, F → B/I; in a pair F allocates before B frees
+  std::vector<std::int32_t> peak_live;  ///< per rank: chunk activations alive at once, F → B/I; in a pair F
+                                        ///< allocates before B frees
   std::vector<std::int32_t> peak_until_weight;  ///< the same, F → W
-  std::int64_t actions = 0;             ///< compute actions, a pair counts two
+  std::int64_t actions = 0;                     ///< compute actions, a pair counts two
 };
 
 /// Proves that every (stage, microbatch) runs forward and backward exactly once, on the rank that holds the

@@ -1,9 +1,11 @@
-// Megatron's pipeline layout string (--pipeline-model-parallel-layout), read and written by the released rules.
+// Megatron's pipeline layout string (--pipeline-model-parallel-layout), read and written by the released
+// rules.
 //
 //   layout := stage ("|" stage)*     stage := [E t m L]*, may be empty     commas are dropped, blanks refused
 //   macros := "(" group ")" "*" INT, then CHAR "*" INT, textual, in this order
 //
-// E embedding, t decoder layer, m MTP layer, L loss. Stage k lives on rank k mod pp as virtual stage k div pp.
+// E embedding, t decoder layer, m MTP layer, L loss. Stage k lives on rank k mod pp as virtual stage k div
+// pp.
 #pragma once
 
 #include <cstdint>
@@ -28,17 +30,18 @@ struct MegatronTarget {
 
 struct MegatronSizes {
   std::int64_t pp = 1;
-  std::optional<std::int64_t> declared_vp;   ///< refused when it differs from stages / pp
+  std::optional<std::int64_t> declared_vp;  ///< refused when it differs from stages / pp
   std::int64_t layers = 0;
   std::int64_t mtp = 0;
 };
-/// Holds the stages to the target's rules: one E first, one L last, Σt = layers, MTP after every decoder layer,
-/// all in one stage, the last of its rank, not rank 0.
+/// Holds the stages to the target's rules: one E first, one L last, Σt = layers, MTP after every decoder
+/// layer, all in one stage, the last of its rank, not rank 0.
 [[nodiscard]] Status check_megatron_layout(const std::vector<std::string>& stages, const MegatronSizes& sizes,
                                            const MegatronTarget& target = {});
 
 /// Reads a layout string for this model.
-[[nodiscard]] Result<Partition> read_megatron_layout(std::string_view layout, const ModelSpec& model, const MegatronSizes& sizes,
+[[nodiscard]] Result<Partition> read_megatron_layout(std::string_view layout, const ModelSpec& model,
+                                                     const MegatronSizes& sizes,
                                                      const MegatronTarget& target = {});
 /// Writes one, without macros: "Etttt|tttt|tttL".
 [[nodiscard]] Result<std::string> write_megatron_layout(const ModelSpec& model, const Partition& partition,
@@ -48,9 +51,10 @@ struct MegatronSizes {
 struct MegatronSplit {
   std::int64_t pp = 1;
   std::int64_t vp = 1;
-  std::optional<std::int64_t> first_stage_layers;   ///< --decoder-first-pipeline-num-layers, of the first rank
-  std::optional<std::int64_t> last_stage_layers;    ///< --decoder-last-pipeline-num-layers, of the last rank
-  std::optional<std::int64_t> layers_per_virtual_stage;  ///< --num-layers-per-virtual-pipeline-stage; vp follows from it
+  std::optional<std::int64_t> first_stage_layers;  ///< --decoder-first-pipeline-num-layers, of the first rank
+  std::optional<std::int64_t> last_stage_layers;   ///< --decoder-last-pipeline-num-layers, of the last rank
+  std::optional<std::int64_t>
+      layers_per_virtual_stage;  ///< --num-layers-per-virtual-pipeline-stage; vp follows from it
   bool account_for_embedding = false;
   bool account_for_loss = false;
 };

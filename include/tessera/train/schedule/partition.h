@@ -22,8 +22,8 @@ struct Partition {
   bool operator==(const Partition&) const = default;
 };
 
-/// Embedding in the first stage, head in the last, every block once and in order; else an infeasible error with
-/// the missing or doubled layers.
+/// Embedding in the first stage, head in the last, every block once and in order; else an infeasible error
+/// with the missing or doubled layers.
 [[nodiscard]] Status check_partition(const ModelSpec& model, const Partition& partition);
 
 }  // namespace tessera::train

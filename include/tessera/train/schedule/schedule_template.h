@@ -22,8 +22,10 @@ struct TemplateSizes {
   std::int32_t pp = 1;
   std::int32_t vp = 1;
   std::int32_t microbatches = 1;
-  std::int32_t group = 0;  ///< N; 0 = pp. Legal iff pp ≤ N ≤ M and (M mod N = 0 or M mod N ≥ pp); idle when vp = 1
-  bool any_group = false;  ///< take a group that breaks the rule, for comparisons: it idles longer, or is refused as a deadlock
+  std::int32_t group =
+      0;  ///< N; 0 = pp. Legal iff pp ≤ N ≤ M and (M mod N = 0 or M mod N ≥ pp); idle when vp = 1
+  bool any_group = false;  ///< take a group that breaks the rule, for comparisons: it idles longer, or is
+                           ///< refused as a deadlock
 };
 
 /// Stage s lives on rank s mod pp. Errors say which rule the sizes break and the nearest legal N (of two

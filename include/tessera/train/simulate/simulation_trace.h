@@ -1,5 +1,6 @@
-// A simulated step as a Chrome trace: per rank a compute lane (actions, with their tasks inside), a lane of expert
-// all-to-all, one of stage-to-stage transfers, arrows along the activations and gradients, and memory over time.
+// A simulated step as a Chrome trace: per rank a compute lane (actions, with their tasks inside), a lane of
+// expert all-to-all, one of stage-to-stage transfers, arrows along the activations and gradients, and memory
+// over time.
 #pragma once
 
 #include <string>
