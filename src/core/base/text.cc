@@ -14,16 +14,36 @@
 
 namespace tessera {
 
+namespace {
+
+// What came from a file is shown, but not at any length, and it does not steer the terminal.
+std::string printable(std::string_view text) {
+  constexpr std::size_t longest = 1000;
+  std::string out(text.substr(0, longest));
+  // Do not cut a UTF-8 character in two.
+  if (text.size() > longest) {
+    while (!out.empty() && (static_cast<unsigned char>(out.back()) & 0xC0U) == 0x80U) out.pop_back();
+    if (!out.empty() && static_cast<unsigned char>(out.back()) >= 0xC0U) out.pop_back();
+    out += "…";
+  }
+  for (char& c : out)
+    if ((static_cast<unsigned char>(c) < 0x20 && c != '\n') || c == 0x7f) c = '?';
+  return out;
+}
+
+}  // namespace
+
 std::string Error::text() const {
   std::string out;
   if (!file.empty()) {
-    out += file;
+    out += printable(file);
     if (line > 0) out += fmt::format(":{}", line);
     out += ": ";
   }
-  if (!key.empty()) out += key + ": ";
-  out += message;
-  std::string_view rest = hint;
+  if (!key.empty()) out += printable(key) + ": ";
+  out += printable(message);
+  const std::string shown_hint = printable(hint);
+  std::string_view rest = shown_hint;
   while (!rest.empty()) {
     const auto end = rest.find('\n');
     out += "\n  ";
@@ -63,9 +83,12 @@ std::string join_words(std::span<const std::string> words, std::string_view last
 
 std::optional<std::string_view> nearest(std::string_view word, std::span<const std::string_view> candidates) {
   std::optional<std::string_view> best;
-  std::size_t best_distance = std::max<std::size_t>(1, word.size() / 3) + 1;
+  std::size_t best_distance = std::clamp<std::size_t>(word.size() / 3, 1, 8) + 1;
   std::vector<std::size_t> row;
   for (const std::string_view candidate : candidates) {
+    // The difference in length bounds the distance from below, and keeps a hostile word cheap.
+    if (std::max(word.size(), candidate.size()) - std::min(word.size(), candidate.size()) >= best_distance)
+      continue;
     row.resize(candidate.size() + 1);
     for (std::size_t j = 0; j < row.size(); ++j) row[j] = j;
     for (std::size_t i = 1; i <= word.size(); ++i) {

@@ -144,8 +144,8 @@ Result<PricedJob> price_job(const Job& job) {
   }
   out.interference = interference(out.input);
   out.transfer = price_transfer(out.input);
-  if (job.transfer_latency) {
-    out.transfer.latency = *job.transfer_latency;
+  if (job.transfer_time) {
+    out.transfer.latency = *job.transfer_time;
     out.transfer.duration = Estimate(Seconds(0), Provenance::given, 0.0);
   }
   return out;

@@ -146,10 +146,7 @@ Status read_pairs(Cursor schedule, Job& job) {
 
 Status read_schedule(Cursor root, Job& job) {
   const auto schedule = root.present("schedule");
-  if (!schedule) {
-    if (job.layout.pp == 1 && job.layout.vp == 1) job.schedule = Template::one_f_one_b;
-    return {};
-  }
+  if (!schedule) return {};
   TESSERA_CHECK(schedule->only_keys(
       {"template", "group", "partition", "megatron_layout", "megatron_split", "megatron_target", "pairs"}));
   if (const auto node = schedule->present("template")) {
@@ -185,14 +182,14 @@ Status read_stage_durations(Cursor cost, Job& job) {
 Status read_cost(Cursor root, Job& job) {
   const auto cost = root.present("cost");
   if (!cost) return {};
-  TESSERA_CHECK(cost->only_keys({"tables", "constants", "given", "stages", "transfer_latency"}));
+  TESSERA_CHECK(cost->only_keys({"tables", "constants", "given", "stages", "transfer_seconds"}));
   TESSERA_TRY(job.tables, cost->boolean_or("tables", true));
   if (const auto constants = cost->present("constants")) {
     TESSERA_TRY(job.constants, read_constants(*constants));
   }
-  if (cost->present("transfer_latency")) {
-    TESSERA_TRY(const double latency, cost->required_number("transfer_latency", 0, 1e6));
-    job.transfer_latency = Seconds(latency);
+  if (cost->present("transfer_seconds")) {
+    TESSERA_TRY(const double time, cost->required_number("transfer_seconds", 0, 1e6));
+    job.transfer_time = Seconds(time);
   }
   return read_stage_durations(*cost, job);
 }

@@ -11,8 +11,10 @@ namespace tessera::train {
 
 namespace {
 
-Template without_overlap(Template schedule) {
-  return schedule == Template::interleaved_overlap ? Template::interleaved : schedule;
+// What people run without overlap: with one chunk per rank, interleaving has nothing to interleave.
+Template without_overlap(const Job& job) {
+  if (job.schedule != Template::interleaved_overlap) return job.schedule;
+  return job.layout.vp == 1 ? Template::one_f_one_b : Template::interleaved;
 }
 
 Result<Partition> choose_partition(const Job& job, const PricedJob& priced) {
@@ -104,7 +106,7 @@ Result<PlanReport> make_plan(const Job& job, const PlanOptions& options) {
   report.usable = chosen.plan.memory_limit.value() <= 0 ||
                   report.figures.peak_memory <= chosen.plan.memory_limit * kUsableMemory;
   if (options.baselines) {
-    const Template plain = without_overlap(job.schedule);
+    const Template plain = without_overlap(job);
     TESSERA_TRY(const Simulated baseline, build(job, priced, partition, plain, false));
     report.baseline = figures("no overlap", baseline.plan, baseline.result);
     TESSERA_TRY(const Partition even, even_partition(job.model, job.layout.stages()));
