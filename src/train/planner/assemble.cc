@@ -133,26 +133,21 @@ void add_rank_costs(const Job& job, const PricedJob& priced, ExecutionPlan& plan
   plan.step.resize(ranks);
   plan.exposed_reduction = job.constants.exposed_reduction;  // what of the rest hides, the simulator sees
   plan.memory.resize(ranks);
-  std::vector<std::int64_t> dense(ranks, 0);
-  std::vector<std::int64_t> experts(ranks, 0);
+  std::vector<std::vector<const BlockMemory*>> blocks(ranks);
   for (std::size_t s = 0; s < plan.partition.stages.size(); ++s) {
-    const std::size_t rank = plan.actions.rank_of_stage[s].index();
-    RankMemory& memory = plan.memory[rank];
     const BlockRange range = plan.partition.stages[s];
-    for (std::int32_t b = range.begin; b < range.end; ++b) {
-      const BlockMemory& block =
-          plan.costs[static_cast<std::size_t>(plan.blocks[static_cast<std::size_t>(b)].cost)].memory;
-      dense[rank] += block.dense_parameters;
-      experts[rank] += block.expert_parameters;
-      memory.weights += block.weights;
-      memory.gradients += block.gradients;
-      memory.optimizer += block.optimizer;
-      // Blocks run one after another, so the largest workspace is the rank's.
-      memory.workspace = std::max(memory.workspace, block.workspace);
-    }
+    for (std::int32_t b = range.begin; b < range.end; ++b)
+      blocks[plan.actions.rank_of_stage[s].index()].push_back(&priced.cost.of(BlockId(b)).memory);
   }
   for (std::size_t r = 0; r < ranks; ++r) {
-    const StepCost step = price_step(priced.input, dense[r], experts[r]);
+    const bool pairs = std::ranges::any_of(
+        plan.actions.ranks[r], [](const Action& action) { return action.kind == ActionKind::overlap; });
+    const StaticMemory held = price_static_memory(priced.input, blocks[r], pairs);
+    plan.memory[r] = {.weights = held.weights,
+                      .gradients = held.gradients,
+                      .optimizer = held.optimizer,
+                      .workspace = held.workspace};
+    const StepCost step = price_step(priced.input, held.dense_parameters, held.expert_parameters);
     plan.step[r] = {step.reduce_scatter.time, step.all_gather.time, step.optimizer.time};
     // One send and one receive buffer in each direction.
     plan.memory[r].transfer = job.layout.pp > 1 ? priced.transfer.bytes * 4.0 : Bytes(0);

@@ -57,7 +57,7 @@ struct RankMemory {
   Bytes weights;
   Bytes gradients;
   Bytes optimizer;
-  Bytes workspace;  ///< dispatch buffers and logits, the largest block of the rank
+  Bytes workspace;  ///< dispatch buffers (of two blocks where pairs run) and what recompute brings back
   Bytes transfer;   ///< p2p buffers
   Bytes context;    ///< CUDA context, allocator, NCCL
   [[nodiscard]] Bytes total() const noexcept {
