@@ -72,6 +72,14 @@ Error error_at(const std::string& file, int line, std::string key, std::string m
                .hint = std::move(hint)};
 }
 
+Error too_many_values(const std::string& file, int line, const Document::Limits& limits) {
+  return error_at(file, line, "", fmt::format("the file holds more than {} values", limits.values));
+}
+
+Error too_deep(const std::string& file, int line, const Document::Limits& limits) {
+  return error_at(file, line, "", fmt::format("values are nested deeper than {} levels", limits.depth));
+}
+
 }  // namespace detail
 
 std::string_view describe(ValueKind kind) noexcept {
@@ -92,6 +100,50 @@ std::string_view describe(ValueKind kind) noexcept {
       return "a map";
   }
   return "a value";
+}
+
+namespace {
+
+// What a flag gave has no place in the file.
+void mark_as_given(detail::Tree& tree) {
+  tree.value.line = -1;
+  tree.value.column = 0;
+  for (detail::Tree& child : tree.children) mark_as_given(child);
+}
+
+// Children side by side, each knowing its parent.
+void lay_out(detail::Tree&& tree, std::uint32_t index, std::vector<Cursor::Values::Value>& values) {
+  const auto first = static_cast<std::uint32_t>(values.size());
+  values[index].first_child = first;
+  values[index].children = static_cast<std::uint32_t>(tree.children.size());
+  for (detail::Tree& child : tree.children) {
+    values.push_back(std::move(child.value));
+    values.back().parent = index;
+  }
+  for (std::size_t i = 0; i < tree.children.size(); ++i)
+    lay_out(std::move(tree.children[i]), first + static_cast<std::uint32_t>(i), values);
+}
+
+}  // namespace
+
+Result<Document> Document::parse(std::string_view text, std::string file, DocumentFormat format,
+                                 const Limits& limits) {
+  if (text.size() > limits.bytes)
+    return std::unexpected(
+        detail::error_at(file, 0, "", fmt::format("the file is larger than {} MiB", limits.bytes >> 20)));
+  TESSERA_TRY(detail::Tree tree, format == DocumentFormat::json
+                                     ? detail::parse_json_tree(text, file, limits)
+                                     : detail::parse_yaml_tree(text, file, limits));
+  auto values = std::make_shared<Cursor::Values>();
+  values->file = std::move(file);
+  values->values.push_back(std::move(tree.value));
+  lay_out(std::move(tree), 0, values->values);
+  return Document(std::move(values));
+}
+
+Result<Document> Document::read(const std::string& path) {
+  TESSERA_TRY(const std::string text, read_file(path));
+  return parse(text, path, path.ends_with(".json") ? DocumentFormat::json : DocumentFormat::yaml);
 }
 
 Cursor Document::root() const noexcept {
@@ -128,12 +180,12 @@ Result<Document> Document::with(std::string_view path, std::string_view text) co
     }
     at_index = child;
   }
-  auto& value = values[at_index];
-  value.children = 0;
-  value.line = 0;
-  value.column = 0;
-  value.text = std::string(text);
-  detail::classify_plain(value);
+  TESSERA_TRY(detail::Tree tree, detail::parse_yaml_tree(text, "command line", Limits{}));
+  mark_as_given(tree);
+  tree.value.key = std::move(values[at_index].key);
+  tree.value.parent = values[at_index].parent;
+  values[at_index] = std::move(tree.value);
+  lay_out(std::move(tree), at_index, values);
   return Document(std::move(copy));
 }
 

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "tessera/core/base/document.h"
@@ -29,6 +30,23 @@ struct Cursor::Values {
 };
 
 namespace detail {
+
+/// A value with its children, as the parsers build it; parse() lays it out side by side.
+struct Tree {
+  Cursor::Values::Value value;
+  std::vector<Tree> children;
+};
+
+/// Both keep the limits while they read, and leave `value.key` to name a map's child.
+[[nodiscard]] Result<Tree> parse_json_tree(std::string_view text, const std::string& file,
+                                           const Document::Limits& limits);
+[[nodiscard]] Result<Tree> parse_yaml_tree(std::string_view text, const std::string& file,
+                                           const Document::Limits& limits);
+
+/// "the file holds more than … values".
+[[nodiscard]] Error too_many_values(const std::string& file, int line, const Document::Limits& limits);
+/// "values are nested deeper than … levels".
+[[nodiscard]] Error too_deep(const std::string& file, int line, const Document::Limits& limits);
 
 /// Gives a value whose `text` is a plain scalar its kind, by the YAML 1.2 core schema; JSON numbers too.
 void classify_plain(Cursor::Values::Value& value);

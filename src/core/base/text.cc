@@ -14,16 +14,37 @@
 
 namespace tessera {
 
+namespace {
+
+// What came from a file is shown, but not at any length, and it does not steer the terminal.
+std::string printable(std::string_view text) {
+  constexpr std::size_t longest = 1000;
+  std::string out(text.substr(0, longest));
+  // Do not cut a UTF-8 character in two.
+  if (text.size() > longest) {
+    while (!out.empty() && (static_cast<unsigned char>(out.back()) & 0xC0U) == 0x80U) out.pop_back();
+    if (!out.empty() && static_cast<unsigned char>(out.back()) >= 0xC0U) out.pop_back();
+    out += "…";
+  }
+  for (char& c : out)
+    if ((static_cast<unsigned char>(c) < 0x20 && c != '\n') || c == 0x7f) c = '?';
+  return out;
+}
+
+}  // namespace
+
 std::string Error::text() const {
   std::string out;
-  if (!file.empty()) {
-    out += file;
+  if (!file.empty() || line < 0) {
+    // A value that a flag gave has no line in the file.
+    out += line < 0 ? std::string("command line") : printable(file);
     if (line > 0) out += fmt::format(":{}", line);
     out += ": ";
   }
-  if (!key.empty()) out += key + ": ";
-  out += message;
-  std::string_view rest = hint;
+  if (!key.empty()) out += printable(key) + ": ";
+  out += printable(message);
+  const std::string shown_hint = printable(hint);
+  std::string_view rest = shown_hint;
   while (!rest.empty()) {
     const auto end = rest.find('\n');
     out += "\n  ";
@@ -63,9 +84,12 @@ std::string join_words(std::span<const std::string> words, std::string_view last
 
 std::optional<std::string_view> nearest(std::string_view word, std::span<const std::string_view> candidates) {
   std::optional<std::string_view> best;
-  std::size_t best_distance = std::max<std::size_t>(1, word.size() / 3) + 1;
+  std::size_t best_distance = std::clamp<std::size_t>(word.size() / 3, 1, 8) + 1;
   std::vector<std::size_t> row;
   for (const std::string_view candidate : candidates) {
+    // The difference in length bounds the distance from below, and keeps a hostile word cheap.
+    if (std::max(word.size(), candidate.size()) - std::min(word.size(), candidate.size()) >= best_distance)
+      continue;
     row.resize(candidate.size() + 1);
     for (std::size_t j = 0; j < row.size(); ++j) row[j] = j;
     for (std::size_t i = 1; i <= word.size(); ++i) {
@@ -144,23 +168,61 @@ Result<std::string> read_file(const std::string& path, std::size_t limit) {
   return content;
 }
 
-Status write_file(const std::string& path, std::string_view content) {
-  const std::string temporary = path + ".part";
-  {
-    std::ofstream out(temporary, std::ios::binary | std::ios::trunc);
-    if (!out) return bad_input(fmt::format("{}: cannot be opened for writing", path));
-    out.write(content.data(), static_cast<std::streamsize>(content.size()));
-    out.close();
-    if (!out) {
-      std::remove(temporary.c_str());
-      return bad_input(fmt::format("{}: writing failed; is the disk full?", path));
-    }
-  }
+namespace {
+
+// Where the bytes go: through links, and only to a regular file.
+Result<std::string> target_of(const std::string& path) {
+  namespace fs = std::filesystem;
+  if (path.empty()) return bad_input("the name of a file to write is empty");
   std::error_code failure;
-  std::filesystem::rename(temporary, path, failure);
-  if (!failure) return {};
-  std::remove(temporary.c_str());
-  return bad_input(fmt::format("{}: cannot be replaced: {}", path, failure.message()));
+  fs::path target = path;
+  if (fs::is_symlink(path, failure)) {
+    target = fs::weakly_canonical(path, failure);
+    if (failure) return bad_input(fmt::format("{}: cannot be followed: {}", path, failure.message()));
+  }
+  const fs::file_type kind = fs::status(target, failure).type();
+  if (kind == fs::file_type::directory)
+    return bad_input(fmt::format("{}: expected a file, found a directory", path));
+  if (kind != fs::file_type::regular && kind != fs::file_type::not_found)
+    return bad_input(fmt::format("{}: is no regular file", path),
+                     "Give the name of a file, new or to be replaced.");
+  return target.string();
+}
+
+Status write_part(const std::string& part, const std::string& path, std::string_view content) {
+  std::ofstream out(part, std::ios::binary | std::ios::trunc);
+  if (!out) return bad_input(fmt::format("{}: cannot be opened for writing", path));
+  out.write(content.data(), static_cast<std::streamsize>(content.size()));
+  out.close();
+  if (!out) return bad_input(fmt::format("{}: writing failed; is the disk full?", path));
+  return {};
+}
+
+}  // namespace
+
+Status write_files(std::span<const FileToWrite> files) {
+  std::vector<std::string> targets;
+  std::vector<std::string> parts;
+  const auto fail = [&](Error error) {
+    for (const std::string& part : parts) std::remove(part.c_str());
+    return std::unexpected(std::move(error));
+  };
+  for (const FileToWrite& file : files) {
+    auto target = target_of(file.path);
+    if (!target) return fail(target.error());
+    targets.push_back(*target);
+    parts.push_back(*target + ".part");
+    if (auto written = write_part(parts.back(), file.path, file.content); !written)
+      return fail(written.error());
+  }
+  for (std::size_t i = 0; i < files.size(); ++i) {
+    std::error_code failure;
+    std::filesystem::rename(parts[i], targets[i], failure);
+    if (failure)
+      return fail(
+          Error{.message = fmt::format("{}: cannot be replaced: {}", files[i].path, failure.message())});
+  }
+  return {};
 }
 
 }  // namespace tessera

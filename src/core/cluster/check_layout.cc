@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <initializer_list>
 #include <numeric>
 #include <vector>
 
@@ -30,7 +31,9 @@ std::string divisors(std::int64_t n) {
   return join_words(words, "or");
 }
 
-Status check_sizes(const Layout& l, std::int64_t gpus) {
+}  // namespace
+
+Status check_layout_sizes(const Layout& l) {
   const std::pair<std::string_view, std::int64_t> sizes[] = {
       {"tp", l.tp},
       {"pp", l.pp},
@@ -46,6 +49,45 @@ Status check_sizes(const Layout& l, std::int64_t gpus) {
   for (const auto& [key, value] : sizes)
     if (value < 1)
       return refuse(std::string(key), fmt::format("{} is not a size", value), "Sizes count from 1.");
+  // In double: the product of any four sizes is far inside its range, and the bounds are exact in it.
+  const auto product = [](std::initializer_list<std::int64_t> factors) {
+    double out = 1;
+    for (const std::int64_t factor : factors) out *= static_cast<double>(factor);
+    return out;
+  };
+  constexpr double kMostRanks = 0x1p24, kMostTokens = 0x1p50;
+  constexpr std::int64_t kMostMicrobatches = 1 << 20;
+  if (product({l.tp, l.pp, l.cp, l.dp}) > kMostRanks)
+    return refuse("dp",
+                  fmt::format("TP × PP × CP × DP = {} × {} × {} × {} is more than {} ranks", l.tp, l.pp, l.cp,
+                              l.dp, kMostRanks),
+                  "No machine is that large.");
+  if (product({l.pp, l.ep, l.etp}) > kMostRanks)
+    return refuse(
+        "ep",
+        fmt::format("PP × EP × ETP = {} × {} × {} is more than {} ranks", l.pp, l.ep, l.etp, kMostRanks),
+        "No machine is that large.");
+  if (product({l.pp, l.vp}) > kMostRanks)
+    return refuse("vp", fmt::format("PP × VP = {} × {} is more than {} stages", l.pp, l.vp, kMostRanks),
+                  "Every stage needs at least one block.");
+  if (l.microbatches > kMostMicrobatches)
+    return refuse("microbatches",
+                  fmt::format("{} microbatches are more than {}", l.microbatches, kMostMicrobatches),
+                  "Raise microbatch_size or dp, or lower global_batch.");
+  if (product({l.microbatches, l.microbatch_size, l.sequence, l.dp}) > kMostTokens)
+    return refuse(
+        "microbatches",
+        fmt::format("microbatches × microbatch_size × sequence × DP = {} × {} × {} × {} is more than {:.0f} "
+                    "tokens a step",
+                    l.microbatches, l.microbatch_size, l.sequence, l.dp, kMostTokens),
+        "That is more text than there is.");
+  return {};
+}
+
+namespace {
+
+Status check_sizes(const Layout& l, std::int64_t gpus) {
+  TESSERA_CHECK(check_layout_sizes(l));
   if (l.world() != gpus)
     return refuse("dp",
                   fmt::format("TP × PP × CP × DP = {} × {} × {} × {} = {}, but there are {} GPUs", l.tp, l.pp,

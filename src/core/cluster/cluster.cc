@@ -21,6 +21,12 @@ std::string_view name(Dtype dtype) noexcept {
   return "?";
 }
 
+std::optional<Dtype> dtype_by_name(std::string_view text) noexcept {
+  for (const Dtype dtype : kDtypes)
+    if (text == name(dtype)) return dtype;
+  return std::nullopt;
+}
+
 double operand_bytes(Dtype dtype) noexcept {
   switch (dtype) {
     case Dtype::bf16:
@@ -64,6 +70,17 @@ std::unexpected<Error> unknown_key(Cursor value, std::string_view key) {
       fmt::format("Keys here are {}.", join_words(std::vector<std::string>(known.begin(), known.end()))));
 }
 
+// Either figure may be the job's: the error stands at the one that is.
+Status check_multiprocessors(Cursor section, const Cluster& cluster) {
+  const int taken = cluster.fabric.communication_multiprocessors, all = cluster.gpu.multiprocessors;
+  if (taken < all) return {};
+  auto at = section.present("communication_multiprocessors");
+  if (!at) at = section.present("multiprocessors");
+  return at.value_or(section).error(
+      fmt::format("communication takes {} of the {} multiprocessors of a {}", taken, all, cluster.name),
+      fmt::format("Compute needs at least one: communication_multiprocessors can be 0 to {}.", all - 1));
+}
+
 }  // namespace
 
 Result<Cluster> read_cluster(Cursor section) {
@@ -90,6 +107,7 @@ Result<Cluster> read_cluster(Cursor section) {
     }
     if (field->concerns == cluster_detail::Concerns::fabric) cluster.fabric.has_tables = false;
   }
+  TESSERA_CHECK(check_multiprocessors(section, cluster));
   return cluster;
 }
 

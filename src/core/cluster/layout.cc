@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include <array>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "tessera/core/base/text.h"
 
@@ -14,30 +16,22 @@ constexpr std::int64_t kMaxSize = 1 << 20;
 
 Result<Dtype> read_dtype(Cursor value) {
   TESSERA_TRY(const std::string text, value.string());
-  for (const Dtype dtype : {Dtype::bf16, Dtype::fp8, Dtype::mxfp8, Dtype::nvfp4})
-    if (text == name(dtype)) return dtype;
-  return value.error(fmt::format("{} is no data type", text), "Data types are bf16, fp8, mxfp8 and nvfp4.");
+  if (const auto dtype = dtype_by_name(text)) return *dtype;
+  std::vector<std::string> names;
+  for (const Dtype dtype : kDtypes) names.emplace_back(name(dtype));
+  return value.error(fmt::format("{} is no data type", text),
+                     fmt::format("Data types are {}.", join_words(names)));
 }
-
-constexpr auto kRecompute = std::to_array<std::pair<std::string_view, bool Recompute::*>>({
-    {"full", &Recompute::full},
-    {"mla_up_projection", &Recompute::mla_up_projection},
-    {"moe", &Recompute::moe},
-    {"moe_activation", &Recompute::moe_activation},
-    {"shared_experts", &Recompute::shared_experts},
-    {"core_attention", &Recompute::core_attention},
-    {"norm", &Recompute::norm},
-});
 
 Status add_recompute(Cursor value, Recompute& out) {
   TESSERA_TRY(const std::string text, value.string());
-  for (const auto& [key, member] : kRecompute) {
+  for (const auto& [key, member] : kRecomputeUnits) {
     if (text != key) continue;
     out.*member = true;
     return {};
   }
   std::vector<std::string> names;
-  for (const auto& [key, member] : kRecompute) names.emplace_back(key);
+  for (const auto& [key, member] : kRecomputeUnits) names.emplace_back(key);
   return value.error(fmt::format("{} is nothing that can be recomputed", text),
                      fmt::format("Units are {}.", join_words(names)));
 }
@@ -112,6 +106,8 @@ Result<Layout> read_layout(Cursor section, std::int64_t gpus) {
   }
   TESSERA_TRY(out.dp, read_data_parallel(section, out, gpus));
   TESSERA_TRY(out.microbatches, read_microbatches(section, out));
+  if (const Status sizes = check_layout_sizes(out); !sizes)
+    return section.error(sizes.error().message, sizes.error().hint);
   return out;
 }
 

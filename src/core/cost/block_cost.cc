@@ -17,6 +17,11 @@ Seconds BlockCost::serial(Pass pass) const noexcept {
   return sum;
 }
 
+double TaskCost::host_share() const noexcept {
+  const Seconds host = duration.by_source[static_cast<std::size_t>(Provenance::constant)];
+  return duration.time.value() > 0 ? std::clamp(host / duration.time, 0.0, 1.0) : 0.0;
+}
+
 namespace {
 
 using namespace pricing;
@@ -90,7 +95,7 @@ Status check_dtype(const CostInput& input) {
   const auto lacks = [&](Dtype wanted) { return gpu.peak_of(wanted).value() <= 0; };
   if (!lacks(dtype) && !(dtype == Dtype::nvfp4 && lacks(Dtype::mxfp8))) return {};
   std::vector<std::string> names;
-  for (const Dtype each : {Dtype::bf16, Dtype::fp8, Dtype::mxfp8, Dtype::nvfp4})
+  for (const Dtype each : kDtypes)
     if (!lacks(each)) names.emplace_back(name(each));
   std::string known;
   for (std::size_t i = 0; i < names.size(); ++i) known += (i == 0 ? "" : ", ") + names[i];

@@ -44,10 +44,6 @@ double distinct_nodes(const MixtureOfExperts& moe, double nodes) noexcept {
   return expected_distinct(std::max(1.0, reachable), top_k);
 }
 
-double expert_width(const Context& c, const MixtureOfExperts& moe) noexcept {
-  return moe.latent > 0 ? static_cast<double>(moe.latent) : c.hidden;
-}
-
 // fp8 with one fp32 scale per 128 elements.
 constexpr double kFp8Bytes = 1 + 4.0 / 128;
 
@@ -81,12 +77,25 @@ Estimate ring_time(const Context& c, KernelTable::Collective kind, double bytes,
           kFabricError};
 }
 
+Estimate tensor_parallel_sum(const Context& c, double bytes) noexcept {
+  return ring_time(c, KernelTable::Collective::reduce_scatter, bytes, c.tp, 1) +
+         ring_time(c, KernelTable::Collective::all_gather, bytes, c.tp, 1);
+}
+
 double fullest_rank(const Context& c, const MixtureOfExperts& moe) noexcept {
   if (c.ep <= 1) return 1;
-  const double all = c.tokens_local * c.ep;
+  const double all = c.tokens_local * c.ep * c.etp;
   const double mean = all * static_cast<double>(moe.top_k) / c.ep;
   if (mean <= 0) return 1;
   return std::max(1.0, expected_max_rank_tokens(all, moe.top_k, moe.experts, c.layout.ep) / mean);
+}
+
+double routed_rows(const Context& c, const MixtureOfExperts& moe) noexcept {
+  return c.tokens_local * c.etp * static_cast<double>(moe.top_k) * fullest_rank(c, moe);
+}
+
+double routed_width(const Context& c, const MixtureOfExperts& moe) noexcept {
+  return moe.latent > 0 ? static_cast<double>(moe.latent) : c.hidden;
 }
 
 Copies token_copies(const Context& c, const MixtureOfExperts& moe) noexcept {
@@ -105,7 +114,7 @@ Copies token_copies(const Context& c, const MixtureOfExperts& moe) noexcept {
 AllToAll all_to_all(const Context& c, const MixtureOfExperts& moe) noexcept {
   AllToAll out;
   if (c.ep <= 1) return out;
-  const double width = expert_width(c, moe);
+  const double width = routed_width(c, moe);
   const double fullest = fullest_rank(c, moe);
   const Copies copies = token_copies(c, moe);
   const double dispatch_bytes = width * (c.software.fp8_dispatch ? kFp8Bytes : 2);
@@ -114,11 +123,11 @@ AllToAll all_to_all(const Context& c, const MixtureOfExperts& moe) noexcept {
   out.dispatched = Bytes(moved * dispatch_bytes);
   out.combined = Bytes(moved * combine_bytes);
 
-  // The measured kernels are those of a whole node of eight; their routing is random, so its maximum is in
-  // them.
+  // The measured kernels are those of a whole node of eight, one rank an expert group; their routing is
+  // random, so its maximum is in them.
   const auto& fabric = c.cluster.fabric;
   if (c.table != nullptr && fabric.has_tables && fabric.scale_up_size == 8 && c.ep == 8 &&
-      c.software.dispatcher == Dispatcher::deduplicated) {
+      c.ep * c.etp <= fabric.scale_up_size && c.software.dispatcher == Dispatcher::deduplicated) {
     const double top_k = static_cast<double>(moe.top_k), experts = static_cast<double>(moe.experts);
     const double sms = fabric.communication_multiprocessors;
     const auto dispatch = c.table->expert_dispatch(c.gpu, width, top_k, experts, c.tokens_local, sms);

@@ -24,7 +24,17 @@ struct Copies {
 };
 [[nodiscard]] Copies token_copies(const Context& context, const MixtureOfExperts& moe) noexcept;
 
+/// Sum of a buffer of `bytes` over the TP ranks, left on all of them.
+[[nodiscard]] Estimate tensor_parallel_sum(const Context& context, double bytes) noexcept;
+
 /// Largest over mean tokens of the EP ranks under balanced routing.
 [[nodiscard]] double fullest_rank(const Context& context, const MixtureOfExperts& moe) noexcept;
+
+/// Rows of the routed experts of the fullest EP rank: token copies it receives. Under ETP the ranks of one
+/// expert gather each other's tokens, so each has the rows of all of them.
+[[nodiscard]] double routed_rows(const Context& context, const MixtureOfExperts& moe) noexcept;
+
+/// Width the routed experts work in.
+[[nodiscard]] double routed_width(const Context& context, const MixtureOfExperts& moe) noexcept;
 
 }  // namespace tessera::pricing

@@ -59,7 +59,8 @@ Estimate softmax(const Context& c, double sequence, double query_heads, double k
   const double batch = d(c.layout.tokens_per_microbatch()) / sequence;
   const bool local = window > 0 && window < sequence;
   if (!local && c.table != nullptr) {
-    // A value dimension of its own (MLA: 192 and 128) is priced as the table's kernel of the mean dimension.
+    // A value dimension of its own (MLA: 192 and 128) is priced as the kernel of dimension 128, which every
+    // table has, times the ratio of the widths: 1.25 for MLA.
     const bool equal = key_dim == value_dim;
     const double table_dim = equal ? key_dim : 128;
     if (auto measured = c.table->attention(c.gpu, query_heads, kv_heads, table_dim, sequence, batch)) {
@@ -97,14 +98,19 @@ double kept_keys(double sequence, double top_k) noexcept {
 struct CoreOf {
   const Context& c;
 
-  [[nodiscard]] Core linear(Estimate forward) const {
-    return {.forward = forward, .backward = c.constants.linear_backward, .compute_share = 0.5};
+  // Under context parallelism every rank gathers the fp32 states (`state` elements a sequence) that the
+  // others' pieces leave, whatever their length (LASP-2, arXiv:2502.07563).
+  [[nodiscard]] Core linear(Estimate forward, double state) const {
+    return {.forward = forward,
+            .backward = c.constants.linear_backward,
+            .compute_share = 0.5,
+            .exchanged = Bytes(4 * state * d(c.layout.microbatch_size) * (c.cp - 1))};
   }
 
   Core operator()(std::monostate) const { return {}; }
 
   Core operator()(const SoftmaxAttention& m) const {
-    const double heads = d(m.query_heads) / c.tp, kv = std::max(1.0, d(m.kv_heads) / c.tp);
+    const double heads = d(m.query_heads) / c.tp, kv = repeated(c, m.kv_heads) / c.tp;
     double sequence = d(c.layout.sequence);
     if (m.window == 0 && m.chunk > 0) sequence = std::min(sequence, d(m.chunk));
     Estimate forward = softmax(c, sequence, heads, kv, d(m.head_dim), d(m.value_dim), d(m.window));
@@ -158,26 +164,28 @@ struct CoreOf {
 
   Core operator()(const GatedDeltaNet& m) const {
     const double key = d(m.key_heads) / c.tp, value = d(m.value_heads) / c.tp;
+    const double state = value * d(m.key_dim * m.value_dim);
     if (c.table != nullptr && m.key_dim == m.value_dim)
       if (const auto measured = c.table->gated_delta_net(
               c.gpu, key, value, d(m.value_dim), d(c.layout.sequence) / c.cp, d(c.layout.microbatch_size)))
-        return linear(*measured);
+        return linear(*measured, state);
     // 0.137 µs a token with 32 value heads of 128 on H100, 0.191 with 64 (AIC): a part that does not shrink.
     const double width = value * d(m.value_dim) / 4096;
     const Seconds token(1e-6 * (0.083 + 0.054 * width) * memory_scale(c, kH100Memory));
-    return linear({token * c.tokens, Provenance::roofline, kLinearError});
+    return linear({token * c.tokens, Provenance::roofline, kLinearError}, state);
   }
 
   Core operator()(const KimiDelta& m) const {
     const double heads = d(m.heads) / c.tp;
+    const double state = heads * d(m.head_dim * m.head_dim);
     if (c.table != nullptr)
       if (const auto measured = c.table->kimi_delta(c.gpu, heads, d(m.head_dim), d(c.layout.sequence) / c.cp,
                                                     d(c.layout.microbatch_size)))
-        return linear(*measured);
+        return linear(*measured, state);
     // 0.168 µs a token with 96 heads of 128 on H100, 0.102 with 12, at 32 K tokens (AIC, FlashKDA).
     const double width = heads * d(m.head_dim) / 128;
     const Seconds token(1e-6 * (0.0926 + 0.000786 * width) * memory_scale(c, kH100Memory));
-    return linear({token * c.tokens, Provenance::roofline, kLinearError});
+    return linear({token * c.tokens, Provenance::roofline, kLinearError}, state);
   }
 
   // 0.0955 µs a token on B200 with 64 or 128 heads of 64 and state 128, 0.19 with 256 (AIC): latency, then
@@ -187,12 +195,13 @@ struct CoreOf {
   }
 
   Core operator()(const Mamba2& m) const {
-    const double heads = d(m.heads) / c.tp, groups = std::max(1.0, d(m.groups) / c.tp);
+    const double heads = d(m.heads) / c.tp, groups = repeated(c, m.groups) / c.tp;
+    const double state = heads * d(m.head_dim * m.state);
     if (c.table != nullptr)
       if (const auto measured = c.table->mamba2(c.gpu, heads, d(m.head_dim), groups, d(m.state),
                                                 d(c.layout.sequence) / c.cp, d(c.layout.microbatch_size)))
-        return linear(*measured);
-    return linear({scan_token(heads * d(m.head_dim)) * c.tokens, Provenance::roofline, kLinearError});
+        return linear(*measured, state);
+    return linear({scan_token(heads * d(m.head_dim)) * c.tokens, Provenance::roofline, kLinearError}, state);
   }
 
   Core operator()(const Mamba1& m) const {
@@ -200,7 +209,8 @@ struct CoreOf {
     // figure 10, state 64); the scan's time is proportional to the state.
     const double slower = std::max(1.0, 4 * d(m.state) / 64);
     return linear(
-        {scan_token(d(m.inner) / c.tp) * (slower * c.tokens), Provenance::roofline, kUnmeasuredError});
+        {scan_token(d(m.inner) / c.tp) * (slower * c.tokens), Provenance::roofline, kUnmeasuredError},
+        d(m.inner * m.state) / c.tp);
   }
 
   Core operator()(const LightningAttention& m) const {
@@ -210,13 +220,15 @@ struct CoreOf {
     const double dim = d(m.head_dim);
     const Flops operations(d(m.heads) / c.tp * (4 * kChunk * dim + 4 * dim * dim) * c.tokens);
     return linear({operations / FlopsPerSecond(55e12) * memory_scale(c, kH100Memory), Provenance::roofline,
-                   kUnmeasuredError});
+                   kUnmeasuredError},
+                  d(m.heads) / c.tp * dim * dim);
   }
 
-  Core operator()(const ShortConvolution&) const {
+  Core operator()(const ShortConvolution& m) const {
     // Three inputs read, one output written, in bf16, at 0.8 of the memory's peak (AIC).
     const Seconds time = Bytes(8 * c.hidden / c.tp * c.tokens / 0.8) / c.gpu.memory_bandwidth;
-    Core out = linear({time, Provenance::roofline, kLinearError});
+    // What a piece hands on is the convolution's tail, in bf16 like its inputs.
+    Core out = linear({time, Provenance::roofline, kLinearError}, c.hidden / c.tp * d(m.kernel - 1) / 2);
     out.backward = 2;
     out.compute_share = 0;
     return out;

@@ -1,5 +1,7 @@
 #include "elementwise.h"
 
+#include "collective.h"
+
 namespace tessera::pricing {
 namespace {
 
@@ -24,9 +26,11 @@ struct MixerBytes {
 };
 
 struct MixerBytesOf {
+  const Context& c;
   MixerBytes operator()(std::monostate) const noexcept { return {}; }
   MixerBytes operator()(const SoftmaxAttention& m) const noexcept {
-    const double heads = static_cast<double>(m.query_heads + m.kv_heads) * static_cast<double>(m.head_dim);
+    const double heads =
+        (static_cast<double>(m.query_heads) + repeated(c, m.kv_heads)) * static_cast<double>(m.head_dim);
     const double out = static_cast<double>(m.query_heads * m.value_dim);
     // Rotary embedding reads and writes queries and keys; a norm does so once more; a gate reads two, writes
     // one.
@@ -62,9 +66,8 @@ struct MixerBytesOf {
     const double width = static_cast<double>(m.heads * m.head_dim);
     return {12 * width, width};  // rotary embedding, norm and gate
   }
-  double hidden;
   MixerBytes operator()(const ShortConvolution&) const noexcept {
-    return {12 * hidden, hidden};  // two gates around the convolution
+    return {12 * c.hidden, c.hidden};  // two gates around the convolution
   }
 };
 
@@ -80,7 +83,7 @@ constexpr double kTrafficError = 0.4;
 
 double mixer_traffic(const Context& c, const Mixer& mixer) noexcept {
   const double q = cast(c);
-  const MixerBytes m = std::visit(MixerBytesOf{.hidden = c.hidden}, mixer);
+  const MixerBytes m = std::visit(MixerBytesOf{c}, mixer);
   return residual_bytes(c) + 4 * q * c.hidden + m.between + 4 * q * m.output_width;
 }
 
@@ -93,17 +96,18 @@ double dense_traffic(const Context& c, const DenseFeedForward& dense) noexcept {
 MoeTraffic moe_traffic(const Context& c, const MixtureOfExperts& moe) noexcept {
   const double q = cast(c);
   const double copies = static_cast<double>(moe.top_k);
-  const double width = moe.latent > 0 ? static_cast<double>(moe.latent) : c.hidden;
+  const double width = routed_width(c, moe);
   const double per_width = activation_bytes(moe.gated, q);
   MoeTraffic out;
-  out.router = residual_bytes(c) + (4 + 4 * q) * c.hidden + 24 * static_cast<double>(moe.experts);
+  out.residual = residual_bytes(c);
+  out.router = (4 + 4 * q) * c.hidden + 24 * static_cast<double>(moe.experts);
   // A dispatcher that permutes before sending sorts every copy once more.
   if (c.software.dispatcher == Dispatcher::all_to_all) out.router += 8 * copies * width;
   out.activation = copies * static_cast<double>(moe.expert_width) / c.etp * per_width;
   out.experts = copies * width * (6 + 4 * q) + out.activation;
   // One add and one concatenation per expert, out of the grouped product.
   if (moe.bias && c.software.expert_bias_loop)
-    out.experts += 8 * copies * ((moe.gated ? 2 : 1) * static_cast<double>(moe.expert_width) + width);
+    out.experts += 8 * copies * ((moe.gated ? 2 : 1) * static_cast<double>(moe.expert_width) / c.etp + width);
   out.shared = static_cast<double>(moe.shared_width) * per_width;
   return out;
 }

@@ -13,8 +13,8 @@ namespace tessera::pricing {
 
 /// Bytes per token of a MoE sublayer, forward, by where they fall.
 struct MoeTraffic {
-  double router =
-      0;  ///< norm, residual, router, the sort of a dispatcher that permutes twice: before the dispatch
+  double residual = 0;    ///< norm and residual add, before the dispatch
+  double router = 0;      ///< router, and the sort of a dispatcher that permutes twice: before the dispatch
   double experts = 0;     ///< permute, activation, unpermute: per token of this rank on average
   double activation = 0;  ///< of `experts`, the activation function alone
   double shared = 0;

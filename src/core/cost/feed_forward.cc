@@ -26,6 +26,22 @@ void add_traffic(const Context& c, double bytes, bool fused, TaskKind kind, Task
   out.at(Pass::backward, kind).add(traffic_time(c, 2 * bytes, fused), 0);
 }
 
+void add_norm_again(const Context& c, TaskKind kind, Tasks& out) {
+  if (c.again.norm)
+    out.at(Pass::backward, kind).add(traffic_time(c, norm_traffic(c) * c.tokens_local, false), 0);
+}
+
+// The forward of all these tasks once more, in front of the first gradient: communication goes with the first
+// communication, the combine's.
+void run_again(Tasks& tasks) {
+  for (const TaskKind kind : {TaskKind::dispatch, TaskKind::combine})
+    if (const Work& work = tasks.at(Pass::forward, kind); work.exists)
+      tasks.at(Pass::backward, TaskKind::combine).add(work);
+  for (const TaskKind kind : {TaskKind::mlp, TaskKind::shared, TaskKind::attention})
+    if (const Work& work = tasks.at(Pass::forward, kind); work.exists)
+      tasks.at(Pass::backward, kind).add(work);
+}
+
 }  // namespace
 
 Tasks dense_tasks(const Context& c, const DenseFeedForward& dense) {
@@ -33,8 +49,9 @@ Tasks dense_tasks(const Context& c, const DenseFeedForward& dense) {
   Tasks out;
   mlp(c, c.tokens, c.hidden, d(dense.width) / c.tp, dense.gated, 1, c.dense_dtype).add_to(out, kKind);
   add_traffic(c, dense_traffic(c, dense) / c.tp * c.tokens, false, kKind, out);
+  add_norm_again(c, kKind, out);
   add_tensor_parallel(c, kKind, out);
-  if (c.layout.recompute.full) out.at(Pass::backward, kKind).add(out.at(Pass::forward, kKind));
+  if (c.again.everything) run_again(out);
   add_host_time(c, 0, out);
   return out;
 }
@@ -42,27 +59,23 @@ Tasks dense_tasks(const Context& c, const DenseFeedForward& dense) {
 namespace {
 
 // The shared expert sees every token; it is cut over TP like a dense part.
-void add_shared(const Context& c, const MixtureOfExperts& moe, double bytes, Tasks& out) {
-  if (moe.shared_width <= 0) return;
+Tasks shared_tasks(const Context& c, const MixtureOfExperts& moe, double bytes) {
+  Tasks out;
+  if (moe.shared_width <= 0) return out;
   const TaskKind kind = c.software.shared_beside_dispatch ? TaskKind::shared : TaskKind::mlp;
-  const ThreePass shared =
-      mlp(c, c.tokens, c.hidden, d(moe.shared_width) / c.tp, moe.gated, 1, c.dense_dtype);
-  shared.add_to(out, kind);
+  mlp(c, c.tokens, c.hidden, d(moe.shared_width) / c.tp, moe.gated, 1, c.dense_dtype).add_to(out, kind);
   add_traffic(c, bytes * c.tokens_local, false, kind, out);
   add_tensor_parallel(c, kind, out);
-  const Recompute& again = c.layout.recompute;
-  if (again.shared_experts && !again.moe && !again.full) {
-    out.at(Pass::backward, kind).add(shared.forward);
-    out.at(Pass::backward, kind).add(traffic_time(c, bytes * c.tokens_local, false), 0);
-  }
+  if (c.again.shared_expert) run_again(out);
+  return out;
 }
 
 // Routed experts of the fullest rank, and the tokens' way through them.
 void add_routed(const Context& c, const MixtureOfExperts& moe, const MoeTraffic& traffic, Tasks& out) {
-  const double width = moe.latent > 0 ? d(moe.latent) : c.hidden;
+  const double width = routed_width(c, moe);
   const double local = std::max(1.0, d(moe.experts) / c.ep);
-  // Under ETP the ranks of one expert gather each other's tokens and share its width.
-  const double rows = c.tokens_local * c.etp * d(moe.top_k) * fullest_rank(c, moe);
+  // The ranks of one expert under ETP share its width.
+  const double rows = routed_rows(c, moe);
   mlp(c, rows / local, width, d(moe.expert_width) / c.etp, moe.gated, local, c.expert_dtype)
       .add_to(out, TaskKind::mlp);
   const double tokens = rows / d(moe.top_k);
@@ -75,8 +88,7 @@ void add_routed(const Context& c, const MixtureOfExperts& moe, const MoeTraffic&
     out.at(Pass::forward, TaskKind::mlp).add(both, 0);
     out.at(Pass::backward, TaskKind::mlp).add(both, 0);
   }
-  const Recompute& again = c.layout.recompute;
-  if (again.moe_activation && !again.moe && !again.full)
+  if (c.again.moe_activation)
     out.at(Pass::backward, TaskKind::mlp).add(traffic_time(c, traffic.activation * tokens, fused), 0);
 }
 
@@ -101,14 +113,14 @@ void add_communication(const Context& c, const MixtureOfExperts& moe, Tasks& out
 Tasks moe_tasks(const Context& c, const MixtureOfExperts& moe, TaskKind before) {
   Tasks out;
   const MoeTraffic traffic = moe_traffic(c, moe);
-  const Recompute& again = c.layout.recompute;
+  const bool fused = c.software.fused_grouped_mlp;
 
   // The router computes in fp32 on tensor cores, at half the rate of bf16.
   const Product router{.rows = c.tokens_local, .in = c.hidden, .out = d(moe.experts)};
   const ThreePass once = gemm_time(c, router, Dtype::bf16);
   once.add_to(out, before);
   once.add_to(out, before);
-  add_traffic(c, traffic.router * c.tokens_local, c.software.fused_grouped_mlp, before, out);
+  add_traffic(c, traffic.router * c.tokens_local, fused, before, out);
 
   if (moe.latent > 0) {
     // Into the latent width before the dispatch and out of it after the combine; not cut over TP.
@@ -118,17 +130,13 @@ Tasks moe_tasks(const Context& c, const MixtureOfExperts& moe, TaskKind before) 
         .add_to(out, TaskKind::mlp);
   }
   add_routed(c, moe, traffic, out);
-  add_shared(c, moe, traffic.shared, out);
+  out.add(shared_tasks(c, moe, traffic.shared));
   add_communication(c, moe, out);
+  if (c.again.moe) run_again(out);
 
-  if (again.moe || again.full) {
-    // Dispatch, experts and combine run again in front of the first gradient.
-    Work& first = out.at(Pass::backward, TaskKind::combine);
-    first.add(out.at(Pass::forward, TaskKind::dispatch));
-    first.add(out.at(Pass::forward, TaskKind::combine));
-    for (const TaskKind kind : {TaskKind::mlp, TaskKind::shared, TaskKind::attention})
-      if (out.at(Pass::forward, kind).exists) out.at(Pass::backward, kind).add(out.at(Pass::forward, kind));
-  }
+  add_traffic(c, traffic.residual * c.tokens_local, fused, before, out);
+  add_norm_again(c, before, out);
+  if (c.again.everything) run_again(out);
   add_host_time(c, std::max(1.0, d(moe.experts) / c.ep), out);
   return out;
 }
@@ -139,6 +147,15 @@ Tasks embedding_tasks(const Context& c) {
   const double bytes = 4 * c.hidden * c.tokens;
   out.at(Pass::forward, TaskKind::embedding).add(traffic_time(c, bytes, false), 0);
   out.at(Pass::weight, TaskKind::embedding).add(traffic_time(c, 2 * bytes, false), 0);
+  if (c.tp > 1) {
+    // Each TP rank holds a part of the vocabulary: the rows are summed and scattered along the sequence, and
+    // their gradient is gathered.
+    const double rows = 2 * c.hidden * c.tokens;
+    out.at(Pass::forward, TaskKind::embedding)
+        .add(ring_time(c, KernelTable::Collective::reduce_scatter, rows, c.tp, 1), 0);
+    out.at(Pass::weight, TaskKind::embedding)
+        .add(ring_time(c, KernelTable::Collective::all_gather, rows, c.tp, 1), 0);
+  }
   return out;
 }
 
@@ -150,6 +167,17 @@ Tasks head_tasks(const Context& c) {
   const Estimate half = traffic_time(c, 6 * c.tokens * logits, false);
   out.at(Pass::forward, TaskKind::head).add(half, 0);
   out.at(Pass::backward, TaskKind::head).add(half, 0);
+  if (c.tp > 1) {
+    // A head cut over the vocabulary gathers its input along the sequence, scatters that input's gradient and
+    // gathers the input again for W. Its cross-entropy sums three fp32 numbers a token: largest logit, sum of
+    // exponentials and the target's logit (Megatron-Core, vocab_parallel_cross_entropy).
+    const double input = 2 * c.hidden * c.tokens;
+    const Estimate gather = ring_time(c, KernelTable::Collective::all_gather, input, c.tp, 1);
+    out.at(Pass::forward, TaskKind::head).add(gather + 3 * tensor_parallel_sum(c, 4 * c.tokens), 0);
+    out.at(Pass::backward, TaskKind::head)
+        .add(ring_time(c, KernelTable::Collective::reduce_scatter, input, c.tp, 1), 0);
+    out.at(Pass::weight, TaskKind::head).add(gather, 0);
+  }
   return out;
 }
 

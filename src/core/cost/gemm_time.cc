@@ -60,17 +60,12 @@ Work product(const Context& c, Dtype dtype, double m, double n, double k, double
 
 }  // namespace
 
-Work gemm_forward(const Context& c, const Product& p, Dtype dtype) {
-  return product(c, dtype, p.rows, p.out, p.in, p.count);
-}
-
 ThreePass gemm_time(const Context& c, const Product& p, Dtype dtype) {
   ThreePass out;
   if (p.rows <= 0 || p.in <= 0 || p.out <= 0) return out;
-  const Dtype weight_dtype = dtype == Dtype::nvfp4 ? Dtype::mxfp8 : dtype;
   out.forward = product(c, dtype, p.rows, p.out, p.in, p.count);
   out.input_gradient = product(c, dtype, p.rows, p.in, p.out, p.count);
-  out.weight_gradient = product(c, weight_dtype, p.out, p.in, p.rows, p.count);
+  out.weight_gradient = product(c, weight_gradient_dtype(dtype), p.out, p.in, p.rows, p.count);
   out.weight_gradient.add(Estimate(Bytes(kAccumulateBytes * p.in * p.out * p.count) / c.gpu.memory_bandwidth,
                                    Provenance::roofline, kStreamingError),
                           0.0);

@@ -17,7 +17,4 @@ struct Product {
 /// into the main gradients. NVFP4 computes its weight gradients at 8 bits.
 [[nodiscard]] ThreePass gemm_time(const Context& context, const Product& product, Dtype dtype);
 
-/// A product alone, m × k by k × n, in groups; without gradient.
-[[nodiscard]] Work gemm_forward(const Context& context, const Product& product, Dtype dtype);
-
 }  // namespace tessera::pricing

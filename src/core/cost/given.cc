@@ -26,7 +26,11 @@ Status apply_task(Cursor value, std::string_view key, BlockCost& block) {
                        fmt::format("Its tasks are {}.", join_words(tasks_of(block))));
   constexpr double kLongest = 1e7;
   TESSERA_TRY(const double duration, value.number(0, kLongest));
-  block.task(name->pass, name->kind).duration = Estimate(Seconds(duration * 1e-3), Provenance::given, 0);
+  TaskCost& task = block.task(name->pass, name->kind);
+  // The time by hand is the GPU's: the priced host time is gone, and the shares of the rest stay.
+  if (const double gpu = 1 - task.host_share(); gpu > 0)
+    task.compute_share = std::min(1.0, task.compute_share / gpu);
+  task.duration = Estimate(Seconds(duration * 1e-3), Provenance::given, 0);
   return {};
 }
 

@@ -162,7 +162,7 @@ const KernelTable& KernelTable::builtin() {
   return table;
 }
 
-Result<KernelTable> KernelTable::parse(std::string_view csv, std::string file) {
+Result<KernelTable> KernelTable::parse(std::string_view csv, const std::string& file) {
   KernelTable out;
   out.tables_->text = csv;
   TESSERA_TRY(out.tables_->data, kt::read_rows(out.tables_->text, file));

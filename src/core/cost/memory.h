@@ -1,4 +1,4 @@
-// Bytes a block keeps alive on one rank.
+// Bytes a block keeps alive on one rank, and what a rank holds for all of its blocks.
 #pragma once
 
 #include "pricing.h"

@@ -35,7 +35,6 @@ Tasks mixer_tasks(const Context& c, const Mixer& mixer) {
   constexpr TaskKind kKind = TaskKind::attention;
   Tasks out;
   if (std::holds_alternative<std::monostate>(mixer)) return out;
-  const Recompute& again = c.layout.recompute;
   Work& forward = out.at(Pass::forward, kKind);
   Work& backward = out.at(Pass::backward, kKind);
 
@@ -43,7 +42,7 @@ Tasks mixer_tasks(const Context& c, const Mixer& mixer) {
     const Product product{.rows = c.tokens, .in = p.in, .out = p.out};
     const ThreePass three = gemm_time(c, product, c.dense_dtype);
     three.add_to(out, kKind);
-    if (p.up_projection && again.mla_up_projection && !again.full) backward.add(three.forward);
+    if (p.up_projection && c.again.up_projection) backward.add(three.forward);
   }
 
   const Core core = core_time(c, mixer);
@@ -52,16 +51,19 @@ Tasks mixer_tasks(const Context& c, const Mixer& mixer) {
   forward.add(exchange, 0);
   backward.add(core.forward * core.backward, core.compute_share);
   backward.add(exchange, 0);
-  if (again.core_attention && !again.full) backward.add(core.forward, core.compute_share);
+  if (c.again.core) {
+    backward.add(core.forward, core.compute_share);
+    backward.add(exchange, 0);
+  }
 
   // Norms and gates are cut over TP with the sequence or the heads.
   const double bytes = mixer_traffic(c, mixer) / c.tp * c.tokens;
   forward.add(traffic_time(c, bytes, false), 0);
   backward.add(traffic_time(c, 2 * bytes, false), 0);
-  if (again.norm && !again.full) backward.add(traffic_time(c, norm_traffic(c) * c.tokens_local, false), 0);
+  if (c.again.norm) backward.add(traffic_time(c, norm_traffic(c) * c.tokens_local, false), 0);
 
   add_tensor_parallel(c, kKind, out);
-  if (again.full) backward.add(forward);
+  if (c.again.everything) backward.add(forward);
   add_host_time(c, 0, out);
   return out;
 }

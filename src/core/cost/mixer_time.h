@@ -20,7 +20,7 @@ struct Core {
   Estimate forward;
   double backward = 0;  ///< × forward
   double compute_share = 1;
-  Bytes exchanged;  ///< over context parallel ranks, per pass: keys and values, or states
+  Bytes exchanged;  ///< over context parallel ranks, per pass: keys and values, or a linear mixer's states
 };
 [[nodiscard]] Core core_time(const Context& context, const Mixer& mixer);
 

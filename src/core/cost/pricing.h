@@ -1,9 +1,33 @@
 // What the parts of block pricing share: the sizes on one rank, and work added up task by task.
 #pragma once
 
+#include <algorithm>
+
 #include "tessera/core/cost/block_cost.h"
 
 namespace tessera::pricing {
+
+/// What of each layer is computed again in backward, and so not kept: the one answer that durations and bytes
+/// both read. Units inside one that is computed again as a whole are off.
+///
+///   unit            time added to the backward                     bytes not kept from F to B
+///   everything      the whole forward                              all but the layer's input
+///   up_projection   MLA's products from the latents                queries, keys and values of the heads
+///   core            the core, with its exchange                    its output, what is convolved for it, its
+///   states norm            the norm's traffic, each sublayer              the normed input of each sublayer
+///   moe             all of the sublayer but norm and residual      all but the sublayer's input and normed
+///   input moe_activation  the routed experts' activation traffic         the activation's output
+///   shared_expert   the shared expert                              its activation's inputs and output
+struct Again {
+  bool everything = false;
+  bool up_projection = false;
+  bool core = false;
+  bool norm = false;
+  bool moe = false;
+  bool moe_activation = false;
+  bool shared_expert = false;
+};
+[[nodiscard]] Again computed_again(const Recompute& units) noexcept;
 
 /// Everything a formula asks about the run. Token counts are per microbatch and rank.
 struct Context {
@@ -24,7 +48,19 @@ struct Context {
   double tokens_local;  ///< of one rank where sequence parallelism cuts them
   Dtype dense_dtype;    ///< NVFP4 recipes keep dense projections at 8 bits (Megatron-Bridge)
   Dtype expert_dtype;
+  Again again;
 };
+
+/// Heads (or groups) over all TP ranks, copies counted: fewer than ranks are repeated, one on each rank.
+[[nodiscard]] inline double repeated(const Context& context, std::int64_t heads) noexcept {
+  return std::max(static_cast<double>(heads), context.tp);
+}
+
+/// What the weight gradient of a product in `dtype` is computed in, and so what its input is kept in: NVFP4
+/// recipes stay at 8 bits there (Megatron-Bridge).
+[[nodiscard]] constexpr Dtype weight_gradient_dtype(Dtype dtype) noexcept {
+  return dtype == Dtype::nvfp4 ? Dtype::mxfp8 : dtype;
+}
 
 /// Duration of a task as it is put together.
 struct Work {

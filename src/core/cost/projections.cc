@@ -10,14 +10,15 @@ double d(std::int64_t value) noexcept {
 }
 
 struct ProjectionsOf {
-  double h;
-  double tp;
+  const Context& c;
+  double h = c.hidden;
+  double tp = c.tp;
   using List = std::vector<Projection>;
 
   List operator()(std::monostate) const { return {}; }
   List operator()(const SoftmaxAttention& m) const {
     const double query = d(m.query_heads * m.head_dim) * (m.output_gate ? 2 : 1);
-    const double key_value = d(m.kv_heads * m.head_dim) + (m.shared_value ? 0 : d(m.kv_heads * m.value_dim));
+    const double key_value = repeated(c, m.kv_heads) * d(m.head_dim + (m.shared_value ? 0 : m.value_dim));
     const double gate = m.head_gate ? d(m.query_heads) : 0;
     List out{{h, (query + key_value + gate) / tp}, {d(m.query_heads * m.value_dim) / tp, h}};
     if (m.indexer) add_indexer(*m.indexer, h, out);
@@ -71,7 +72,7 @@ struct ProjectionsOf {
   }
   List operator()(const Mamba2& m) const {
     const double inner = d(m.heads * m.head_dim);
-    return {{h, (2 * inner + 2 * d(m.groups * m.state) + d(m.heads)) / tp}, {inner / tp, h}};
+    return {{h, (2 * inner + 2 * repeated(c, m.groups) * d(m.state) + d(m.heads)) / tp}, {inner / tp, h}};
   }
   List operator()(const LightningAttention& m) const {
     const double width = d(m.heads * m.head_dim);
@@ -90,7 +91,7 @@ struct ProjectionsOf {
 }  // namespace
 
 std::vector<Projection> projections(const Context& c, const Mixer& mixer) {
-  return std::visit(ProjectionsOf{.h = c.hidden, .tp = c.tp}, mixer);
+  return std::visit(ProjectionsOf{c}, mixer);
 }
 
 }  // namespace tessera::pricing

@@ -102,14 +102,19 @@ Result<CostConstants> read_constants(Cursor section) {
     TESSERA_TRY(out.*factor.member,
                 section.number_or(factor.key, factor.low, factor.high, out.*factor.member));
   }
-  TESSERA_TRY(const double sublayer,
-              section.number_or("host_per_sublayer_ms", 0, 1e4, milliseconds(out.host_per_sublayer)));
-  TESSERA_TRY(const double expert,
-              section.number_or("host_per_expert_ms", 0, 1e4, milliseconds(out.host_per_expert)));
-  TESSERA_TRY(const double context, section.number_or("context_gib", 0, 1e4, gibibytes(out.context)));
-  out.host_per_sublayer = Seconds(sublayer * 1e-3);
-  out.host_per_expert = Seconds(expert * 1e-3);
-  out.context = Bytes(context * 1024 * 1024 * 1024);
+  // In units of their own: only what is given is converted, so that the defaults stay exact.
+  if (const auto value = section.present("host_per_sublayer_ms")) {
+    TESSERA_TRY(const double given, value->number(0, 1e4));
+    out.host_per_sublayer = Seconds(given * 1e-3);
+  }
+  if (const auto value = section.present("host_per_expert_ms")) {
+    TESSERA_TRY(const double given, value->number(0, 1e4));
+    out.host_per_expert = Seconds(given * 1e-3);
+  }
+  if (const auto value = section.present("context_gib")) {
+    TESSERA_TRY(const double given, value->number(0, 1e4));
+    out.context = Bytes(given * 1024 * 1024 * 1024);
+  }
   return out;
 }
 

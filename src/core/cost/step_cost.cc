@@ -30,11 +30,11 @@ StepCost price_step(const CostInput& input, std::int64_t dense_parameters, std::
     out.reduce_scatter = both(KernelTable::Collective::reduce_scatter, gradient) +
                          both(KernelTable::Collective::all_gather, gradient);
   }
-  // The shard's master weight, moments and gradient read and written; all weights written, all gradients
-  // cleared.
+  // The shard's master weight, moments and gradient; and every gradient of the rank is cleared, one write at
+  // the peak of the memory.
   const double local = sharded ? dense / dense_ranks + expert / expert_ranks : dense + expert;
   const double bytes =
-      c.constants.memory_traffic * c.constants.optimizer_bytes * local + 2 * (dense + expert);
+      c.constants.memory_traffic * c.constants.optimizer_bytes * local + gradient * (dense + expert);
   constexpr double kOptimizerError = 0.4;
   out.optimizer = {Bytes(bytes) / c.gpu.memory_bandwidth, Provenance::roofline, kOptimizerError};
   return out;
@@ -72,7 +72,9 @@ Interference interference(const CostInput& input) noexcept {
   const bool inside = c.ep * c.etp <= static_cast<double>(fabric.scale_up_size);
   const BytesPerSecond link = inside ? fabric.scale_up_bandwidth * fabric.scale_up_efficiency
                                      : fabric.scale_out_bandwidth * fabric.scale_out_efficiency;
-  out.memory_bound_rate = std::max(0.1, 1 - 2 * (link.value() / cluster.gpu.memory_bandwidth.value()));
+  // An assumption: a memory serves both sides alike, so a link too fast for it leaves compute half.
+  constexpr double kFairShare = 0.5;
+  out.memory_bound_rate = std::max(kFairShare, 1 - 2 * (link.value() / cluster.gpu.memory_bandwidth.value()));
   return out;
 }
 

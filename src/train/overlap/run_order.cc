@@ -9,12 +9,14 @@ namespace {
 constexpr double kNever = std::numeric_limits<double>::infinity();
 
 // Speed of a compute task while a communication runs: its SM-bound share of the time stretches by one factor,
-// the rest by another.
+// what memory bounds by another, and waiting for the host not at all.
 double slowed_rate(const Task& task, const Interference& interference) noexcept {
-  const double share = std::clamp(task.compute_share, 0.0, 1.0);
-  double stretch = 0;
-  if (share > 0) stretch += share / std::max(interference.compute_bound_rate, 0.0);
-  if (share < 1) stretch += (1 - share) / std::max(interference.memory_bound_rate, 0.0);
+  const double host = std::clamp(task.host_share, 0.0, 1.0);
+  const double compute = std::clamp(task.compute_share, 0.0, 1 - host);
+  const double memory = 1 - host - compute;
+  double stretch = host;
+  if (compute > 0) stretch += compute / std::max(interference.compute_bound_rate, 0.0);
+  if (memory > 0) stretch += memory / std::max(interference.memory_bound_rate, 0.0);
   return 1 / stretch;
 }
 

@@ -81,7 +81,8 @@ class ChunkBuilder {
     Task& task = graph_.tasks.emplace_back(Task{.name = {pass, kind, block.layer},
                                                 .resource = resource_of(kind),
                                                 .duration = cost.duration.time,
-                                                .compute_share = cost.compute_share});
+                                                .compute_share = cost.compute_share,
+                                                .host_share = cost.host_share()});
     if (release >= 0) task.after.emplace_back(release);
     return task;
   }

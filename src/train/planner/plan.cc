@@ -11,8 +11,10 @@ namespace tessera::train {
 
 namespace {
 
-Template without_overlap(Template schedule) {
-  return schedule == Template::interleaved_overlap ? Template::interleaved : schedule;
+// What people run without overlap: with one chunk per rank, interleaving has nothing to interleave.
+Template without_overlap(const Job& job) {
+  if (job.schedule != Template::interleaved_overlap) return job.schedule;
+  return job.layout.vp == 1 ? Template::one_f_one_b : Template::interleaved;
 }
 
 Result<Partition> choose_partition(const Job& job, const PricedJob& priced) {
@@ -24,7 +26,8 @@ Result<Partition> choose_partition(const Job& job, const PricedJob& priced) {
     case PartitionRule::serial_balanced:
       // Durations per stage leave nothing to balance.
       if (!job.stage_durations.empty()) return even_partition(job.model, job.layout.stages());
-      return serial_balanced_partition(job.model, serial_times(job.model, priced.cost), job.layout.stages());
+      return serial_balanced_partition(job.model, serial_times(job.model, priced.cost), job.layout.stages(),
+                                       stage_speeds(job));
   }
   return bad_input("unknown partition rule");
 }
@@ -44,10 +47,20 @@ Result<Simulated> build(const Job& job, const PricedJob& priced, const Partition
 
 void add_notes(const Job& job, PlanReport& report) {
   report.notes = job.model.notes;
-  if (job.schedule != Template::interleaved_overlap)
+  if (job.group == 0 && report.plan.group != job.layout.pp)
+    report.notes.push_back(fmt::format(
+        "{} microbatches in groups of PP = {} leave a last group that is too small; groups of {} are used.",
+        job.layout.microbatches, job.layout.pp, report.plan.group));
+  const Template plain = without_overlap(job);
+  if (plain == job.schedule) {
     report.notes.push_back(
         fmt::format("Template {} overlaps no forward with a backward: all expert communication is exposed.",
-                    name(job.schedule)));
+                    name(plain)));
+  } else if (report.figures.iteration > report.baseline.iteration && report.baseline.iteration > Seconds(0)) {
+    report.notes.push_back(fmt::format("Overlap makes this job {:.1f} % slower; use template {}.",
+                                       100 * (report.figures.iteration / report.baseline.iteration - 1),
+                                       name(plain)));
+  }
   if (report.plan.layout.ep == 1)
     report.notes.emplace_back("EP is 1: there is no expert communication to hide.");
 }
@@ -104,7 +117,7 @@ Result<PlanReport> make_plan(const Job& job, const PlanOptions& options) {
   report.usable = chosen.plan.memory_limit.value() <= 0 ||
                   report.figures.peak_memory <= chosen.plan.memory_limit * kUsableMemory;
   if (options.baselines) {
-    const Template plain = without_overlap(job.schedule);
+    const Template plain = without_overlap(job);
     TESSERA_TRY(const Simulated baseline, build(job, priced, partition, plain, false));
     report.baseline = figures("no overlap", baseline.plan, baseline.result);
     TESSERA_TRY(const Partition even, even_partition(job.model, job.layout.stages()));

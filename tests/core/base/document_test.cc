@@ -84,6 +84,51 @@ TEST(Document, BoundsDepthAndAliasExpansion) {
   EXPECT_THAT(refused.error().text(), HasSubstr("more than 1000000 values"));
 }
 
+TEST(Document, CountsValuesWhileItReads) {
+  const Document::Limits limits{.values = 1000};
+  std::string list;
+  for (int i = 0; i < 2000; ++i) list += "- a\n";
+  const auto in_yaml = Document::parse(list, "x.yaml", DocumentFormat::yaml, limits);
+  ASSERT_FALSE(in_yaml);
+  EXPECT_EQ(in_yaml.error().text(), "x.yaml:1001: the file holds more than 1000 values");
+  std::string array = "[0";
+  for (int i = 0; i < 2000; ++i) array += ",0";
+  EXPECT_FALSE(Document::parse(array + "]", "x.json", DocumentFormat::json, limits));
+  EXPECT_TRUE(
+      Document::parse("[\"" + std::string(5000, ',') + "\"]", "x.json", DocumentFormat::json, limits));
+}
+
+TEST(Document, RefusesASecondYamlDocumentAndASelfReference) {
+  EXPECT_FALSE(Document::parse("a: 1\n---\nb: 2\n", "x.yaml", DocumentFormat::yaml));
+  const auto self = Document::parse("a: &x [1, *x]\n", "x.yaml", DocumentFormat::yaml);
+  ASSERT_FALSE(self);
+  EXPECT_THAT(self.error().text(), HasSubstr("an alias stands inside the value it names"));
+}
+
+TEST(Document, MessagesAreBoundedAndHarmlessToATerminal) {
+  EXPECT_LT(Error{.message = std::string(100000, 'k')}.text().size(), 2000U);
+  EXPECT_EQ(Error{.message = "\x1b[31mred"}.text(), "?[31mred");
+}
+
+TEST(Document, OverridesMayBeLists) {
+  const Document document = yaml("layout: {pp: 2}\n").with("layout.recompute", "[moe, norm]").value();
+  const Cursor list = document.root().find("layout")->find("recompute").value();
+  ASSERT_EQ(list.size(), 2U);
+  EXPECT_EQ(list.item(1).string().value(), "norm");
+  EXPECT_EQ(list.item(1).error("no").error().text(), "command line: layout.recompute[1]: no");
+}
+
+TEST(Document, OverridesStandOverTheFile) {
+  const Document document = yaml("layout:\n  pp: 2\n  ep: 4\n");
+  const Document changed = document.with("layout.pp", "8").value().with("cluster.gpus", "16").value();
+  EXPECT_EQ(changed.root().find("layout")->required_integer("pp", 1, 99).value(), 8);
+  EXPECT_EQ(changed.root().find("layout")->required_integer("ep", 1, 99).value(), 4);
+  EXPECT_EQ(changed.root().find("cluster")->required_integer("gpus", 1, 99).value(), 16);
+  EXPECT_EQ(changed.root().find("cluster")->find("gpus")->path(), "cluster.gpus");
+  EXPECT_EQ(document.root().find("layout")->required_integer("pp", 1, 99).value(), 2);
+  EXPECT_FALSE(document.with("layout.pp.x", "1"));
+}
+
 TEST(Document, ErrorsNameTheNearestKey) {
   const Document document = yaml("layout:\n  pp: 2\n  mikrobatches: 4\n");
   const auto status = document.root().find("layout")->only_keys({"pp", "microbatches"});

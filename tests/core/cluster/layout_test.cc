@@ -1,5 +1,6 @@
 #include "tessera/core/cluster/layout.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -46,6 +47,54 @@ TEST(ReadLayout, NamesWhatItDoesNotKnow) {
               HasSubstr("core_attention"));
   EXPECT_THAT(read("{tp: 3, microbatches: 1}", 8).error().text(),
               HasSubstr("= 3 does not divide the 8 GPUs"));
+}
+
+TEST(ReadLayout, KnowsEveryDtypeAndRecomputeUnitByItsName) {
+  for (const Dtype dtype : kDtypes) EXPECT_EQ(dtype_by_name(name(dtype)), dtype);
+  EXPECT_EQ(dtype_by_name("BF16"), std::nullopt);
+  EXPECT_EQ(dtype_by_name(""), std::nullopt);
+  static_assert(sizeof(Recompute) == kRecomputeUnits.size(), "one name for every unit");
+  for (const RecomputeUnit& unit : kRecomputeUnits) {
+    const Layout l = layout(fmt::format("{{microbatches: 1, recompute: [{}]}}", unit.name), 1);
+    for (const RecomputeUnit& other : kRecomputeUnits)
+      EXPECT_EQ(l.recompute.*other.member, other.name == unit.name) << unit.name << " sets " << other.name;
+  }
+}
+
+// Products of sizes that are each fine must not overflow.
+TEST(LayoutSizes, AreRefusedBeforeTheirProductsOverflow) {
+  Layout l{.tp = 1 << 16, .pp = 1 << 16, .cp = 1 << 16, .dp = 1 << 20};
+  auto refused = check_layout_sizes(l);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().text(),
+            "layout.dp: TP × PP × CP × DP = 65536 × 65536 × 65536 × 1048576 is more than 16777216 ranks\n"
+            "  No machine is that large.");
+  EXPECT_EQ(check_layout(l, 0, nullptr).error().text(), refused.error().text()) << "world() is 0 modulo 2⁶⁴";
+  l = {.dp = 1 << 20, .microbatches = 1 << 20, .sequence = 1 << 30};
+  EXPECT_THAT(check_layout_sizes(l).error().text(),
+              HasSubstr("1048576 × 1 × 1073741824 × 1048576 is more than 1125899906842624 tokens a step"));
+  l = {.ep = 1 << 20, .etp = 1 << 20};
+  EXPECT_THAT(check_layout_sizes(l).error().text(),
+              HasSubstr("layout.ep: PP × EP × ETP = 1 × 1048576 × 1048576"));
+  l = {.pp = 1 << 13, .vp = 1 << 13};
+  EXPECT_THAT(check_layout_sizes(l).error().text(), HasSubstr("layout.vp: PP × VP = 8192 × 8192"));
+  EXPECT_THAT(check_layout_sizes({.tp = 0}).error().text(), HasSubstr("layout.tp: 0 is not a size"));
+  EXPECT_TRUE(check_layout_sizes({.tp = 8,
+                                  .pp = 64,
+                                  .vp = 4,
+                                  .ep = 64,
+                                  .cp = 8,
+                                  .dp = 4096,
+                                  .microbatches = 4096,
+                                  .sequence = 1 << 20}));
+}
+
+TEST(LayoutSizes, AreCheckedWhereALayoutIsRead) {
+  EXPECT_EQ(read("{global_batch: 1099511627776, sequence: 1}", 1).error().text(),
+            "job.yaml:1: 1099511627776 microbatches are more than 1048576\n"
+            "  Raise microbatch_size or dp, or lower global_batch.");
+  EXPECT_THAT(read("{dp: 1048576, tp: 65536, microbatches: 1}", 8).error().text(),
+              HasSubstr("65536 × 1 × 1 × 1048576 is more than 16777216 ranks"));
 }
 
 // "EP must divide DP" is not the rule: experts and attention factor the same ranks twice.

@@ -79,6 +79,16 @@ TEST(ReadCluster, AFasterGpuIsNoLongerTheMeasuredOne) {
   EXPECT_TRUE(cluster->gpu.relatives.empty());
 }
 
+TEST(ReadCluster, LeavesComputeAMultiprocessor) {
+  EXPECT_EQ(
+      read("preset: H100\ngpus: 8\ncommunication_multiprocessors: 132\n").error().text(),
+      "job.yaml:3: communication_multiprocessors: communication takes 132 of the 132 multiprocessors of a "
+      "H100\n  Compute needs at least one: communication_multiprocessors can be 0 to 131.");
+  EXPECT_THAT(read("preset: H100\nmultiprocessors: 16\ngpus: 8\n").error().text(),
+              HasSubstr("job.yaml:2: multiprocessors: communication takes 20 of the 16 multiprocessors"));
+  EXPECT_TRUE(read("preset: H100\ngpus: 8\ncommunication_multiprocessors: 131\n"));
+}
+
 TEST(ReadCluster, RefusesBadValues) {
   EXPECT_THAT(read("preset: H100\n").error().text(), HasSubstr("key gpus is missing"));
   EXPECT_THAT(read("preset: H100\ngpus: 8\nscale_out: 3\n").error().text(), HasSubstr("unknown key"));

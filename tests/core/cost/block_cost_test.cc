@@ -4,6 +4,7 @@
 
 #include <cmath>
 
+#include "../../../src/core/cost/mixer_time.h"
 #include "pricing_fixture.h"
 
 namespace tessera {
@@ -104,6 +105,61 @@ TEST(BlockCost, TensorParallelHalvesProductsAndAddsCollectives) {
               0.5, 0.01);
 }
 
+// EP8 with ETP2 is sixteen ranks over two nodes: nothing a node of eight measured, and twice the nodes to
+// reach.
+TEST(BlockCost, ExpertTensorParallelTakesTheAllToAllAcrossNodes) {
+  PricedRun run{"Qwen3-30B-A3B.json", "H100", {.ep = 8, .dp = 16}};
+  const BlockCost inside = run.block("AE");
+  run.layout.etp = 2;
+  const BlockCost across = run.block("AE");
+  const auto share = [](const BlockCost& block) {
+    const Estimate& time = block.task(Pass::forward, TaskKind::combine).duration;
+    return time.by_source[static_cast<std::size_t>(Provenance::roofline)] / time.time;
+  };
+  EXPECT_DOUBLE_EQ(share(inside), 0) << "DeepEP's table";
+  EXPECT_DOUBLE_EQ(share(across), 1);
+  // 1.8 of two nodes, half of them remote, over a NIC of 40 GB/s.
+  const double nodes = 2 * (1 - std::pow(0.5, 8));
+  const double wire = 4096 * 2048 * 2 * nodes / 2 / 40e9 * 1e3;
+  EXPECT_GT(ms(across, Pass::forward, TaskKind::combine), wire);
+  EXPECT_LT(ms(across, Pass::forward, TaskKind::combine), 1.15 * wire);
+}
+
+// 4,096 tokens at TP2: what a vocabulary cut in two moves, over 0.7 of 450 GB/s.
+TEST(BlockCost, AVocabularyCutOverRanksCommunicates) {
+  PricedRun run{"Qwen3-30B-A3B.json", "H100", {.tp = 2, .ep = 8, .dp = 4}};
+  run.table = nullptr;
+  run.constants.memory_traffic = 0;
+  const BlockCost embedding = run.block("embedding");
+  const double latency = milliseconds(run.cluster.fabric.scale_up_latency);
+  const double rows = 4096 * 2048 * 2 / 2 / (0.7 * 450e9) * 1e3 + latency;
+  EXPECT_NEAR(ms(embedding, Pass::forward, TaskKind::embedding), rows, 1e-9);
+  EXPECT_NEAR(ms(embedding, Pass::weight, TaskKind::embedding), rows, 1e-9);
+  const BlockCost cut = run.block("head");
+  // Half the vocabulary on one rank, alone.
+  run.layout = {.ep = 8, .dp = 8};
+  run.model.vocabulary /= 2;
+  const BlockCost half = run.block("head");
+  const double numbers = 4096 * 4 / 2 / (0.7 * 450e9) * 1e3 + latency;
+  const auto more = [&](Pass pass) { return ms(cut, pass, TaskKind::head) - ms(half, pass, TaskKind::head); };
+  EXPECT_NEAR(more(Pass::forward), rows + 3 * 2 * numbers, 1e-9);
+  EXPECT_NEAR(more(Pass::backward), rows, 1e-9);
+  EXPECT_NEAR(more(Pass::weight), rows, 1e-9);
+}
+
+// A linear mixer hands on states, whatever the sequence: 32 heads of 128 × 128 in fp32 for Qwen3-Next.
+TEST(BlockCost, LinearMixersExchangeStatesUnderContextParallelism) {
+  const auto exchanged = [](const char* file, std::int64_t sequence, std::int64_t microbatch_size) {
+    PricedRun run{file, "H100", {.cp = 4, .microbatch_size = microbatch_size, .sequence = sequence}};
+    const CostInput input = run.input();
+    const pricing::Context context(input);
+    return pricing::core_time(context, run.model.layer_of(run.model.blocks[1]).mixer).exchanged.value();
+  };
+  EXPECT_DOUBLE_EQ(exchanged("Qwen3-Next-80B-A3B.json", 32'768, 1), 4.0 * 32 * 128 * 128 * 3);
+  EXPECT_DOUBLE_EQ(exchanged("Qwen3-Next-80B-A3B.json", 131'072, 2), 4.0 * 32 * 128 * 128 * 3 * 2);
+  EXPECT_GT(exchanged("Qwen3-30B-A3B.json", 32'768, 1), 0);
+}
+
 TEST(BlockCost, IsTheSameForAnyNumberOfReplicas) {
   PricedRun one{"Qwen3-30B-A3B.json", "H100", {.tp = 2, .pp = 4, .ep = 2, .dp = 1}};
   PricedRun many{"Qwen3-30B-A3B.json", "H100", {.tp = 2, .pp = 4, .ep = 2, .dp = 128}};
@@ -182,6 +238,13 @@ TEST(BlockCost, HostTimeIsWhatGraphsTakeAway) {
   const BlockCost graphed = run.block("AE");
   const Estimate& mlp = graphed.task(Pass::forward, TaskKind::mlp).duration;
   EXPECT_EQ(mlp.by_source[static_cast<std::size_t>(Provenance::constant)].value(), 0);
+  EXPECT_EQ(graphed.task(Pass::forward, TaskKind::mlp).host_share(), 0);
+  run.software.cuda_graphs = CudaGraphs::none;
+  const BlockCost launched = run.block("AE");
+  const TaskCost& task = launched.task(Pass::forward, TaskKind::mlp);
+  EXPECT_NEAR(task.host_share(), 1 - mlp.time / task.duration.time, 1e-12);
+  EXPECT_GT(task.host_share(), 0.1);
+  EXPECT_LE(task.host_share() + task.compute_share, 1);
 }
 
 TEST(BlockCost, RefusesADtypeTheDeviceLacks) {
@@ -197,8 +260,8 @@ TEST(BlockCost, RefusesADtypeTheDeviceLacks) {
 TEST(StepCost, ShardsTheOptimizerAndReducesOverReplicas) {
   PricedRun run{"Qwen3-30B-A3B.json", "H100", {.ep = 8, .dp = 8}};
   const StepCost one = price_step(run.input(), 1'000'000'000, 0);
-  // 1.25 · 30 bytes for an eighth, and four bytes for every parameter, at 3.35 TB/s.
-  EXPECT_NEAR(milliseconds(one.optimizer.time), (1.25 * 30 / 8 + 2) * 1e9 / 3.35e12 * 1e3, 1e-6);
+  // 1.25 · 30 bytes for an eighth, and four bytes of gradient cleared for every parameter, at 3.35 TB/s.
+  EXPECT_NEAR(milliseconds(one.optimizer.time), (1.25 * 30 / 8 + 4) * 1e9 / 3.35e12 * 1e3, 1e-6);
   EXPECT_GT(one.all_gather.time.value(), 0);
   EXPECT_EQ(price_step(run.input(), 0, 1'000'000'000).reduce_scatter.time.value(), 0) << "expert DP is one";
   // Gradients are fp32 and weights bf16; with bf16 gradients both carry the same bytes.
@@ -228,6 +291,8 @@ TEST(Interference, IsTheShareOfMultiprocessors) {
   PricedRun run{"Qwen3-30B-A3B.json", "H100", {.ep = 8, .dp = 8}};
   EXPECT_DOUBLE_EQ(interference(run.input()).compute_bound_rate, 112.0 / 132);
   EXPECT_NEAR(interference(run.input()).memory_bound_rate, 1 - 2 * 315.0 / 3350, 1e-9);
+  run.cluster.gpu.memory_bandwidth = BytesPerSecond(0.5e12);
+  EXPECT_DOUBLE_EQ(interference(run.input()).memory_bound_rate, 0.5) << "never less than a fair half";
   run.software.dispatcher = Dispatcher::low_latency;
   EXPECT_DOUBLE_EQ(interference(run.input()).compute_bound_rate, 1);
   run.layout.ep = 1;

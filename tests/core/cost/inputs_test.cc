@@ -66,6 +66,12 @@ TEST(Constants, ReadOverTheDocumentedOnes) {
               HasSubstr("1.5 is outside 0 … 1"));
 }
 
+TEST(Constants, AreExactWhereNothingIsGiven) {
+  const auto constants = read_constants(yaml("{memory_traffic: 1.25}").root());
+  ASSERT_TRUE(constants) << constants.error().text();
+  EXPECT_EQ(*constants, CostConstants{});
+}
+
 PricedRun qwen() {
   return {"Qwen3-30B-A3B.json", "H100", {.ep = 8, .dp = 8}};
 }
@@ -78,6 +84,7 @@ TEST(Given, ReplacesPricedDurations) {
   EXPECT_DOUBLE_EQ(milliseconds(task.duration.time), 1.25);
   EXPECT_EQ(task.duration.by_source[static_cast<std::size_t>(Provenance::given)], task.duration.time);
   EXPECT_EQ(task.duration.error.value(), 0);
+  EXPECT_EQ(task.host_share(), 0);
   EXPECT_EQ(cost.kinds[1].task(Pass::backward, TaskKind::combine).duration.time.value(), 0);
   EXPECT_TRUE(cost.kinds[1].task(Pass::backward, TaskKind::combine).exists);
 }

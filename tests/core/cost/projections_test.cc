@@ -33,5 +33,17 @@ TEST(Projections, AreTheOperationsTheModelCounts) {
   EXPECT_GT(layers, 500);
 }
 
+// Qwen3-30B has four key/value heads: eight ranks hold one each.
+TEST(Projections, RepeatKeyValueHeadsThatAreFewerThanRanks) {
+  const auto width = [](std::int64_t tp) {
+    const PricedRun run("Qwen3-30B-A3B.json", "H100", {.tp = tp, .ep = 8, .dp = 8 / tp});
+    const CostInput input = run.input();
+    const pricing::Context context(input);
+    return pricing::projections(context, run.model.layer_of(run.model.blocks[1]).mixer)[0].out;
+  };
+  EXPECT_DOUBLE_EQ(width(4), (32 + 2 * 4) * 128 / 4);
+  EXPECT_DOUBLE_EQ(width(8), (32 / 8 + 2) * 128);
+}
+
 }  // namespace
 }  // namespace tessera

@@ -222,6 +222,21 @@ TEST(RunOrder, WeighsTheRatesByTheTasksShares) {
       run_order(graph, order, {.compute_bound_rate = 0.5, .memory_bound_rate = 0.8}).end[1].value(), 14.5);
 }
 
+// Waiting for the host is not slowed by what else the GPU does.
+TEST(RunOrder, LeavesHostTimeAlone) {
+  TaskGraph graph;
+  graph.tasks = {task({Pass::forward, TaskKind::dispatch, 0}, Resource::comm, 100, {}),
+                 task({Pass::forward, TaskKind::attention, 0}, Resource::comp, 8, {})};
+  graph.tasks[1].compute_share = 0.5;  // 4 s at 0.5, 2 s at 0.8 and 2 s as they are
+  graph.tasks[1].host_share = 0.25;
+  const std::vector<TaskId> order{TaskId(0), TaskId(1)};
+  const Interference rates{.compute_bound_rate = 0.5, .memory_bound_rate = 0.8};
+  EXPECT_DOUBLE_EQ(run_order(graph, order, rates).end[1].value(), 12.5);
+  graph.tasks[1].compute_share = 0;
+  graph.tasks[1].host_share = 1;
+  EXPECT_DOUBLE_EQ(run_order(graph, order, rates).end[1].value(), 8);
+}
+
 TEST(RunOrder, WaitsForTheCommunicationWhenItTakesEverything) {
   TaskGraph graph;
   graph.tasks = {task({Pass::forward, TaskKind::dispatch, 0}, Resource::comm, 3, {}),

@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -16,7 +17,10 @@
 namespace tessera {
 
 enum class Dtype : std::uint8_t { bf16, fp8, mxfp8, nvfp4 };
+inline constexpr std::array kDtypes{Dtype::bf16, Dtype::fp8, Dtype::mxfp8, Dtype::nvfp4};
 [[nodiscard]] std::string_view name(Dtype dtype) noexcept;
+/// The inverse of name; nullopt for anything else.
+[[nodiscard]] std::optional<Dtype> dtype_by_name(std::string_view text) noexcept;
 /// Bytes per element of a matrix operand: 2, 1, 1, 0.5.
 [[nodiscard]] double operand_bytes(Dtype dtype) noexcept;
 
@@ -70,6 +74,7 @@ struct Cluster {
 /// The `cluster:` section of a job: `preset`, `gpus`, and any field of data/presets/gpus.yaml to override
 /// with a plain number, such as `scale_out_gb: 25` (see docs/job-file.md). `gpus` is required. A GPU whose
 /// speed is overridden is no longer the measured one: it is called "modified H100" and priced by roofline.
+/// Communication must leave compute at least one multiprocessor.
 [[nodiscard]] Result<Cluster> read_cluster(Cursor section);
 
 }  // namespace tessera

@@ -1,9 +1,9 @@
 // How a run is laid over the machine: parallel sizes, microbatches, shapes. And the rules it must keep.
 #pragma once
 
+#include <array>
 #include <cstdint>
-#include <string>
-#include <vector>
+#include <string_view>
 
 #include "tessera/core/base/document.h"
 #include "tessera/core/base/result.h"
@@ -12,17 +12,34 @@
 
 namespace tessera {
 
-/// What is computed again in backward instead of being kept.
+/// What is computed again in backward instead of being kept. A unit inside another one is computed again
+/// once; a unit that a layer does not have costs it nothing.
 struct Recompute {
-  bool full = false;  ///< whole layers; only their input is kept
-  bool mla_up_projection = false;
-  bool moe = false;             ///< the routed experts with dispatch and combine
-  bool moe_activation = false;  ///< the experts' activation function only
+  bool full = false;               ///< whole layers; only their input is kept
+  bool mla_up_projection = false;  ///< MLA's queries, keys and values from their latents
+  bool moe = false;  ///< the whole MoE: router, dispatch, routed and shared experts, combine; its normed
+                     ///< input is kept
+  bool moe_activation = false;  ///< the routed experts' activation function only
   bool shared_experts = false;
-  bool core_attention = false;
-  bool norm = false;
+  bool core_attention = false;  ///< the mixer's core, linear ones too: its output and states are not kept
+  bool norm = false;            ///< the norms in front of mixer and feed-forward
   bool operator==(const Recompute&) const = default;
 };
+
+/// The units by the names that job and plan files use.
+struct RecomputeUnit {
+  std::string_view name;
+  bool Recompute::* member;
+};
+inline constexpr std::array<RecomputeUnit, 7> kRecomputeUnits{{
+    {"full", &Recompute::full},
+    {"mla_up_projection", &Recompute::mla_up_projection},
+    {"moe", &Recompute::moe},
+    {"moe_activation", &Recompute::moe_activation},
+    {"shared_experts", &Recompute::shared_experts},
+    {"core_attention", &Recompute::core_attention},
+    {"norm", &Recompute::norm},
+}};
 
 struct Layout {
   std::int64_t tp = 1;               ///< tensor parallel
@@ -49,15 +66,21 @@ struct Layout {
   }
 };
 
+/// Every size counts from 1, the world, PP × EP × ETP and PP × VP are at most 2²⁴, microbatches at most 2²⁰
+/// and the tokens of a step at most 2⁵⁰, so that no product of sizes overflows. What reads a layout from
+/// outside asks this before any member function; the error has the key (`layout.dp`) and the numbers, and no
+/// place in a file.
+[[nodiscard]] Status check_layout_sizes(const Layout& layout);
+
 /// The `layout:` section of a job. `dp` may be left out (the world decides), or `global_batch` (sequences)
 /// given instead of `microbatches`.
 [[nodiscard]] Result<Layout> read_layout(Cursor section, std::int64_t gpus);
 
-/// The rules a layout must keep on this world and with this model; the error names the rule and the numbers:
-/// world = tp·pp·cp·dp; experts fold over the ranks of one stage, (world/pp) % (ep·etp) = 0; every MoE
-/// layer's experts divide by ep; heads and widths divide by tp; the sequence divides by cp (2·cp with causal
-/// balance) and tp. `folding` false holds it to the stricter rule of targets without folded experts, (dp·cp)
-/// % ep = 0.
+/// The rules a layout must keep on this world and with this model, check_layout_sizes first; the error names
+/// the rule and the numbers: world = tp·pp·cp·dp; experts fold over the ranks of one stage, (world/pp) %
+/// (ep·etp) = 0; every MoE layer's experts divide by ep; heads and widths divide by tp; the sequence divides
+/// by cp (2·cp with causal balance) and tp. `folding` false holds it to the stricter rule of targets without
+/// folded experts, (dp·cp) % ep = 0.
 [[nodiscard]] Status check_layout(const Layout& layout, std::int64_t gpus, const ModelSpec* model,
                                   bool folding = true);
 

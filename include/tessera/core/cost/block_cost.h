@@ -9,6 +9,7 @@
 
 #include <array>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -27,21 +28,29 @@ namespace tessera {
 struct TaskCost {
   bool exists = false;  ///< a layer has only the tasks it needs
   Estimate duration;
-  double compute_share =
-      1.0;  ///< share of the time bound by SMs rather than memory; decides the loss under interference
+  /// Share of the time bound by SMs; what is neither this nor the host's is bound by memory. Decides the loss
+  /// under interference.
+  double compute_share = 1.0;
   Bytes communicated;  ///< of a comm task, per rank
+  /// Share of the time the GPU waits for the host (all of provenance `constant`): nothing on the GPU slows
+  /// it.
+  [[nodiscard]] double host_share() const noexcept;
 };
 
 /// What one block keeps alive, per rank.
 struct BlockMemory {
-  std::int64_t dense_parameters = 0;   ///< on this rank, reduced over dp·cp
-  std::int64_t expert_parameters = 0;  ///< on this rank, reduced over expert dp
-  Bytes weights;                       ///< and their low-precision copies
+  std::int64_t dense_parameters = 0;      ///< on this rank, reduced over dp·cp
+  std::int64_t expert_parameters = 0;     ///< on this rank, reduced over expert dp
+  std::int64_t embedding_parameters = 0;  ///< of the dense ones, a copy of the embedding matrix: also a tied
+                                          ///< head's and an MTP block's. A rank holds one for all its blocks
+  std::int64_t head_parameters = 0;       ///< the same of an untied head's matrix
+  Bytes weights;                          ///< and their low-precision copies
   Bytes gradients;
-  Bytes optimizer;     ///< this rank's shard
-  Bytes activation;    ///< F → B, per microbatch
-  Bytes weight_stash;  ///< B → W, per microbatch: inputs and output gradients W still needs
-  Bytes workspace;     ///< while the block runs: dispatch buffers at the fullest rank, logits
+  Bytes optimizer;         ///< this rank's shard
+  Bytes activation;        ///< F → B, per microbatch; of a head with its logits
+  Bytes weight_stash;      ///< B → W, per microbatch: inputs and output gradients W still needs
+  Bytes workspace;         ///< while the block runs: dispatch buffers, and what recompute brings back
+  Bytes dispatch_buffers;  ///< of the workspace, at the fullest rank
 };
 
 struct BlockCost {
@@ -90,6 +99,19 @@ struct StepCost {
 };
 [[nodiscard]] StepCost price_step(const CostInput& input, std::int64_t dense_parameters,
                                   std::int64_t expert_parameters);
+
+/// What a rank holds whatever microbatches it works on.
+struct StaticMemory {
+  std::int64_t dense_parameters = 0;
+  std::int64_t expert_parameters = 0;
+  Bytes weights, gradients, optimizer;
+  Bytes workspace;
+};
+/// Of a rank with these blocks, all its stages together. Copies of one vocabulary matrix are held once.
+/// Blocks run one after another, so the largest workspace is the rank's; with `pairs` a forward runs beside a
+/// backward, and the second block has dispatch buffers of its own.
+[[nodiscard]] StaticMemory price_static_memory(const CostInput& input,
+                                               std::span<const BlockMemory* const> blocks, bool pairs);
 
 /// One activation sent between neighbouring stages.
 struct TransferCost {

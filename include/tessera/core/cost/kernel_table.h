@@ -30,7 +30,7 @@ class KernelTable {
   /// From CSV text with columns op,device,dtype,shape,latency_us,source; data/kernels/README.md has the ops
   /// and their axes. Errors name the line: an unknown op or axis, a missing axis, a value that is not
   /// positive.
-  [[nodiscard]] static Result<KernelTable> parse(std::string_view csv, std::string file);
+  [[nodiscard]] static Result<KernelTable> parse(std::string_view csv, const std::string& file);
 
   KernelTable(KernelTable&&) noexcept;
   KernelTable& operator=(KernelTable&&) noexcept;

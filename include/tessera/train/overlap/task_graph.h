@@ -21,6 +21,7 @@ struct Task {
   Resource resource = Resource::comp;
   Seconds duration;
   double compute_share = 1.0;  ///< see TaskCost
+  double host_share = 0.0;     ///< see TaskCost: no interference slows this part
   bool movable = false;        ///< W: may run any time after its release
   std::vector<TaskId> after;   ///< must have finished before this starts
 };
