@@ -16,7 +16,7 @@ namespace tessera {
 
 inline void expect_golden(const std::string& text, const std::filesystem::path& file) {
   if (std::getenv("TESSERA_UPDATE_GOLDEN") != nullptr) {
-    ASSERT_TRUE(write_file(file.string(), text));
+    ASSERT_TRUE(write_files(std::vector<FileToWrite>{{file.string(), text}}));
     return;
   }
   const auto golden = read_file(file.string());

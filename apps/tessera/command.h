@@ -6,8 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "tessera/core/base/document.h"
 #include "tessera/core/base/result.h"
+#include "tessera/core/base/text.h"
+#include "tessera/train/execution_plan/execution_plan.h"
 #include "tessera/train/planner/job.h"
 
 namespace tessera::apps {
@@ -18,7 +19,6 @@ using Outcome = Result<int>;
 /// Options every command has.
 struct Common {
   bool json = false;
-  std::string error_format = "text";
 };
 
 void add_import(CLI::App& app, Common& common, Outcome& outcome);
@@ -42,12 +42,14 @@ class JobFlags {
   std::vector<std::string> set_;
 };
 
-/// A parsed input file: a plan (it has the key tessera_plan) or a job.
-struct Input {
-  Document document;
-  bool is_plan = false;
-};
-[[nodiscard]] Result<Input> read_input(const std::string& path);
+/// The plan in a plan file, or the one that a job file makes; `check` false leaves a plan file's check to the
+/// caller.
+[[nodiscard]] Result<train::ExecutionPlan> load_plan(const std::string& path, const JobFlags& flags,
+                                                     bool check = true);
+
+/// Writes the files, unless one of them is an input or another output.
+[[nodiscard]] Status write_outputs(const std::vector<FileToWrite>& files,
+                                   const std::vector<std::string>& inputs);
 
 void print(const std::string& text);
 [[nodiscard]] bool color_terminal();

@@ -26,9 +26,11 @@ Outcome run(const PlanArguments& arguments, const Common& common) {
   TESSERA_TRY(const train::PlanReport report, train::make_plan(job, {.slices = !arguments.no_trace}));
   const bool write = report.usable || arguments.ignore_memory;
   if (write) {
-    TESSERA_CHECK(write_file(arguments.output, train::write_plan(report.plan)));
-    if (!arguments.no_trace)
-      TESSERA_CHECK(write_file(arguments.trace, train::chrome_trace(report.plan, report.simulated)));
+    const std::string plan = train::write_plan(report.plan);
+    const std::string trace = arguments.no_trace ? "" : train::chrome_trace(report.plan, report.simulated);
+    std::vector<FileToWrite> files{{arguments.output, plan}};
+    if (!arguments.no_trace) files.push_back({arguments.trace, trace});
+    TESSERA_CHECK(write_outputs(files, {arguments.job, job.model_file}));
   }
   print(common.json ? train::plan_json(report, job)
                     : train::plan_text(report, job, {.color = color_terminal()}));

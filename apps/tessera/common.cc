@@ -4,9 +4,11 @@
 #include <algorithm>
 #include <array>
 #include <cstdio>
+#include <filesystem>
 
 #include "command.h"
-#include "tessera/core/base/text.h"
+#include "tessera/train/execution_plan/plan_file.h"
+#include "tessera/train/planner/plan.h"
 
 namespace tessera::apps {
 
@@ -48,6 +50,11 @@ Result<std::vector<train::JobOverride>> JobFlags::overrides() const {
                        "For example --set layout.dtype=fp8.");
     out.push_back({pair.substr(0, equals), pair.substr(equals + 1)});
   }
+  for (std::size_t i = 0; i < out.size(); ++i)
+    for (std::size_t k = 0; k < i; ++k)
+      if (out[i].key == out[k].key)
+        return bad_input(fmt::format("{} is given twice: {} and {}", out[i].key, out[k].value, out[i].value),
+                         "Keep one.");
   // Two ways to say the batch: the one given here takes the place of the one in the file.
   const auto given = [&](std::string_view key) {
     return std::ranges::find(out, key, &train::JobOverride::key) != out.end();
@@ -59,10 +66,38 @@ Result<std::vector<train::JobOverride>> JobFlags::overrides() const {
   return out;
 }
 
-Result<Input> read_input(const std::string& path) {
-  TESSERA_TRY(Document document, Document::read(path));
-  const bool is_plan = document.root().find("tessera_plan").has_value();
-  return Input{.document = std::move(document), .is_plan = is_plan};
+Result<train::ExecutionPlan> load_plan(const std::string& path, const JobFlags& flags, bool check) {
+  TESSERA_TRY(const auto overrides, flags.overrides());
+  TESSERA_TRY(const Document document, Document::read(path));
+  if (!document.root().find("tessera_plan")) {
+    TESSERA_TRY(const train::Job job, train::read_job_file(path, overrides));
+    TESSERA_TRY(train::PlanReport report, train::make_plan(job, {.slices = false, .baselines = false}));
+    return std::move(report.plan);
+  }
+  if (!overrides.empty())
+    return bad_input(fmt::format("{}: a plan is fixed; flags stand over a job file only", path),
+                     "Plan the job again with these flags.");
+  return check ? train::read_plan(document.root()) : train::parse_plan(document.root());
+}
+
+Status write_outputs(const std::vector<FileToWrite>& files, const std::vector<std::string>& inputs) {
+  namespace fs = std::filesystem;
+  const auto same = [](const std::string& a, const std::string& b) {
+    std::error_code failure;
+    return fs::equivalent(a, b, failure) || fs::weakly_canonical(fs::absolute(a), failure) ==
+                                                fs::weakly_canonical(fs::absolute(b), failure);
+  };
+  for (std::size_t i = 0; i < files.size(); ++i) {
+    for (const std::string& input : inputs)
+      if (same(files[i].path, input))
+        return bad_input(fmt::format("{}: would overwrite the input {}", files[i].path, input),
+                         "Give another name.");
+    for (std::size_t k = 0; k < i; ++k)
+      if (same(files[i].path, files[k].path))
+        return bad_input(fmt::format("{}: two outputs have the same name", files[i].path),
+                         "Give another name.");
+  }
+  return write_files(files);
 }
 
 void print(const std::string& text) {

@@ -1,5 +1,3 @@
-#include <unistd.h>
-
 #include <cstdio>
 
 #include "command.h"
@@ -10,6 +8,12 @@ int report(const tessera::Error& error) {
   const std::string text = error.text() + "\n";
   std::fwrite(text.data(), 1, text.size(), stderr);
   return error.kind == tessera::ErrorKind::bad_input ? 2 : 1;
+}
+
+bool has_command(CLI::App& app, const std::string& name) {
+  for (const CLI::App* command : app.get_subcommands({}))
+    if (command->get_name() == name) return true;
+  return false;
 }
 
 }  // namespace
@@ -28,6 +32,10 @@ int main(int argc, char** argv) {
   tessera::apps::add_simulate(app, common, outcome);
   tessera::apps::add_check(app, common, outcome);
   tessera::apps::add_export(app, common, outcome);
+  // The parser itself only says that a command is missing.
+  if (argc > 1 && argv[1][0] != '-' && !has_command(app, argv[1]))
+    return report(tessera::Error{.message = std::string("there is no command ") + argv[1],
+                                 .hint = "Commands are import, plan, simulate, check and export."});
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& failure) {
@@ -35,5 +43,9 @@ int main(int argc, char** argv) {
     return code == 0 ? 0 : 2;
   }
   if (!outcome) return report(outcome.error());
+  // Output that did not arrive is a failure, as on a full disk.
+  if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0)
+    return report(tessera::Error{.kind = tessera::ErrorKind::infeasible,
+                                 .message = "standard output cannot be written"});
   return *outcome;
 }

@@ -104,6 +104,13 @@ std::string_view describe(ValueKind kind) noexcept {
 
 namespace {
 
+// What a flag gave has no place in the file.
+void mark_as_given(detail::Tree& tree) {
+  tree.value.line = -1;
+  tree.value.column = 0;
+  for (detail::Tree& child : tree.children) mark_as_given(child);
+}
+
 // Children side by side, each knowing its parent.
 void lay_out(detail::Tree&& tree, std::uint32_t index, std::vector<Cursor::Values::Value>& values) {
   const auto first = static_cast<std::uint32_t>(values.size());
@@ -173,12 +180,12 @@ Result<Document> Document::with(std::string_view path, std::string_view text) co
     }
     at_index = child;
   }
-  auto& value = values[at_index];
-  value.children = 0;
-  value.line = 0;
-  value.column = 0;
-  value.text = std::string(text);
-  detail::classify_plain(value);
+  TESSERA_TRY(detail::Tree tree, detail::parse_yaml_tree(text, "command line", Limits{}));
+  mark_as_given(tree);
+  tree.value.key = std::move(values[at_index].key);
+  tree.value.parent = values[at_index].parent;
+  values[at_index] = std::move(tree.value);
+  lay_out(std::move(tree), at_index, values);
   return Document(std::move(copy));
 }
 

@@ -4,12 +4,14 @@
 #include <yaml-cpp/eventhandler.h>
 #include <yaml-cpp/yaml.h>
 
+#include <algorithm>
 #include <map>
 #include <set>
 #include <sstream>
 #include <utility>
 
 #include "document_values.h"
+#include "tessera/core/base/text.h"
 
 namespace tessera::detail {
 
@@ -153,9 +155,11 @@ Result<Tree> parse_yaml_tree(std::string_view text, const std::string& file, con
   } catch (Refused& refused) {
     return std::unexpected(std::move(refused.error));
   } catch (const YAML::Exception& failure) {
-    return std::unexpected(
-        error_at(file, failure.mark.line + 1, "", "not valid YAML: " + failure.msg,
-                 text.find("\n\t") == std::string_view::npos ? "" : "YAML is indented by blanks, not tabs."));
+    const auto lines = split(text, '\n');
+    const auto line = static_cast<std::size_t>(std::max(0, failure.mark.line));
+    const bool tab = line < lines.size() && lines[line].starts_with('\t');
+    return std::unexpected(error_at(file, failure.mark.line + 1, "", "not valid YAML: " + failure.msg,
+                                    tab ? "YAML is indented by blanks, not tabs." : ""));
   } catch (const std::exception& failure) {
     return std::unexpected(error_at(file, 0, "", fmt::format("not readable as YAML: {}", failure.what())));
   }

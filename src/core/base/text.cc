@@ -35,8 +35,9 @@ std::string printable(std::string_view text) {
 
 std::string Error::text() const {
   std::string out;
-  if (!file.empty()) {
-    out += printable(file);
+  if (!file.empty() || line < 0) {
+    // A value that a flag gave has no line in the file.
+    out += line < 0 ? std::string("command line") : printable(file);
     if (line > 0) out += fmt::format(":{}", line);
     out += ": ";
   }
@@ -167,23 +168,61 @@ Result<std::string> read_file(const std::string& path, std::size_t limit) {
   return content;
 }
 
-Status write_file(const std::string& path, std::string_view content) {
-  const std::string temporary = path + ".part";
-  {
-    std::ofstream out(temporary, std::ios::binary | std::ios::trunc);
-    if (!out) return bad_input(fmt::format("{}: cannot be opened for writing", path));
-    out.write(content.data(), static_cast<std::streamsize>(content.size()));
-    out.close();
-    if (!out) {
-      std::remove(temporary.c_str());
-      return bad_input(fmt::format("{}: writing failed; is the disk full?", path));
-    }
-  }
+namespace {
+
+// Where the bytes go: through links, and only to a regular file.
+Result<std::string> target_of(const std::string& path) {
+  namespace fs = std::filesystem;
+  if (path.empty()) return bad_input("the name of a file to write is empty");
   std::error_code failure;
-  std::filesystem::rename(temporary, path, failure);
-  if (!failure) return {};
-  std::remove(temporary.c_str());
-  return bad_input(fmt::format("{}: cannot be replaced: {}", path, failure.message()));
+  fs::path target = path;
+  if (fs::is_symlink(path, failure)) {
+    target = fs::weakly_canonical(path, failure);
+    if (failure) return bad_input(fmt::format("{}: cannot be followed: {}", path, failure.message()));
+  }
+  const fs::file_type kind = fs::status(target, failure).type();
+  if (kind == fs::file_type::directory)
+    return bad_input(fmt::format("{}: expected a file, found a directory", path));
+  if (kind != fs::file_type::regular && kind != fs::file_type::not_found)
+    return bad_input(fmt::format("{}: is no regular file", path),
+                     "Give the name of a file, new or to be replaced.");
+  return target.string();
+}
+
+Status write_part(const std::string& part, const std::string& path, std::string_view content) {
+  std::ofstream out(part, std::ios::binary | std::ios::trunc);
+  if (!out) return bad_input(fmt::format("{}: cannot be opened for writing", path));
+  out.write(content.data(), static_cast<std::streamsize>(content.size()));
+  out.close();
+  if (!out) return bad_input(fmt::format("{}: writing failed; is the disk full?", path));
+  return {};
+}
+
+}  // namespace
+
+Status write_files(std::span<const FileToWrite> files) {
+  std::vector<std::string> targets;
+  std::vector<std::string> parts;
+  const auto fail = [&](Error error) {
+    for (const std::string& part : parts) std::remove(part.c_str());
+    return std::unexpected(std::move(error));
+  };
+  for (const FileToWrite& file : files) {
+    auto target = target_of(file.path);
+    if (!target) return fail(target.error());
+    targets.push_back(*target);
+    parts.push_back(*target + ".part");
+    if (auto written = write_part(parts.back(), file.path, file.content); !written)
+      return fail(written.error());
+  }
+  for (std::size_t i = 0; i < files.size(); ++i) {
+    std::error_code failure;
+    std::filesystem::rename(parts[i], targets[i], failure);
+    if (failure)
+      return fail(
+          Error{.message = fmt::format("{}: cannot be replaced: {}", files[i].path, failure.message())});
+  }
+  return {};
 }
 
 }  // namespace tessera

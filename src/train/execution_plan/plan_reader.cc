@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 #include <limits>
+#include <set>
+#include <utility>
 
 #include "tessera/core/base/text.h"
 #include "tessera/train/execution_plan/plan_file.h"
@@ -295,9 +297,10 @@ Result<ExecutionPlan> parse_plan(Cursor root) {
   }
   TESSERA_CHECK(read_actions(root, plan));
   TESSERA_TRY(const Cursor pairs, root.required_list("pairs"));
+  std::set<std::pair<std::int32_t, std::int32_t>> seen;
   for (std::size_t i = 0; i < pairs.size(); ++i) {
     TESSERA_TRY(PairPlan pair, read_pair(pairs.item(i), plan.layout.stages()));
-    if (plan.pair(pair.forward, pair.backward) != nullptr)
+    if (!seen.emplace(pair.forward.value(), pair.backward.value()).second)
       return pairs.item(i).error(fmt::format("the pair of forward {} and backward {} occurs twice",
                                              pair.forward.value(), pair.backward.value()));
     plan.pairs.push_back(std::move(pair));

@@ -9,6 +9,11 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
+// Names may come from files in any encoding; JSON is UTF-8.
+std::string to_text(const Json& json) {
+  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
 Json figures_json(const PlanFigures& f) {
   return {{"iteration_seconds", f.iteration.value()},
           {"lower_bound_seconds", f.lower_bound.value()},
@@ -91,7 +96,21 @@ std::string plan_json(const PlanReport& report, const Job& job) {
                  {"ranks", ranks_json(report.plan, report.simulated)},
                  {"cost_sources", shares},
                  {"notes", report.notes}};
-  return out.dump(2) + "\n";
+  return to_text(out);
+}
+
+std::string audit_json(const ExecutionPlan& plan, const PlanAudit& audit) {
+  const Json out{{"ok", true},
+                 {"actions", audit.schedule.actions},
+                 {"stages", plan.actions.stages()},
+                 {"ranks", plan.actions.ranks.size()},
+                 {"pairs", plan.pairs.size()},
+                 {"peak_live_chunks", audit.schedule.peak_live},
+                 {"iteration_seconds", audit.iteration.value()},
+                 {"peak_memory_bytes", audit.peak_memory.value()},
+                 {"peak_rank", audit.peak_rank},
+                 {"stale", audit.stale}};
+  return to_text(out);
 }
 
 std::string simulation_json(const ExecutionPlan& plan, const SimulateResult& result) {
@@ -100,7 +119,7 @@ std::string simulation_json(const ExecutionPlan& plan, const SimulateResult& res
                  {"schedule", plan.schedule},
                  {"plan", figures_json(figures("plan", plan, result))},
                  {"ranks", ranks_json(plan, result)}};
-  return out.dump(2) + "\n";
+  return to_text(out);
 }
 
 }  // namespace tessera::train

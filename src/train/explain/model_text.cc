@@ -85,7 +85,7 @@ std::string model_json(const ModelSpec& model) {
                        {"active", parameters.model.active()},
                        {"mtp", parameters.mtp.total()}};
   out["notes"] = model.notes;
-  return out.dump(2) + "\n";
+  return out.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
 }
 
 }  // namespace tessera::train

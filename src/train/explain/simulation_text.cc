@@ -40,6 +40,23 @@ std::string slowest_sentence(const SimulateResult& result) {
 
 }  // namespace
 
+std::string audit_text(const std::string& file, const ExecutionPlan& plan, const PlanAudit& audit) {
+  std::string peaks;
+  for (const std::int32_t peak : audit.schedule.peak_live)
+    peaks += fmt::format("{}{}", peaks.empty() ? "" : ", ", peak);
+  std::string out = fmt::format("{}: sound\n", file);
+  out += fmt::format(
+      "  {} actions on {} ranks: every stage and microbatch forward and backward once, no deadlock under "
+      "eager sends\n",
+      with_thousands(audit.schedule.actions), plan.actions.ranks.size());
+  out += fmt::format("  {} overlapped pairs, each a legal order of its tasks\n", plan.pairs.size());
+  out +=
+      fmt::format("  live chunk activations at most {} (per rank); rank {} peaks at {:.1f} of {:.1f} GiB\n",
+                  peaks, audit.peak_rank, gibibytes(audit.peak_memory), gibibytes(plan.memory_limit));
+  for (const std::string& sentence : audit.stale) out += "  stale: " + sentence + "\n";
+  return out;
+}
+
 std::string simulation_text(const ExecutionPlan& plan, const SimulateResult& result, const TextStyle&) {
   const PlanFigures f = figures("plan", plan, result);
   std::string out = fmt::format("{} on {}   PP {} × VP {}   {} microbatches   {}\n", plan.model, plan.device,
@@ -48,6 +65,9 @@ std::string simulation_text(const ExecutionPlan& plan, const SimulateResult& res
                      result.iteration.value(), result.lower_bound.value(),
                      result.iteration.value() > 0 ? 100 * (1 - result.lower_bound / result.iteration) : 0.0,
                      result.pipeline.value());
+  if (plan.memory_limit > Bytes(0) && f.peak_memory > plan.memory_limit * kUsableMemory)
+    out += fmt::format("  NOT USABLE: rank {} needs {:.1f} GiB of {:.1f}\n", f.peak_rank,
+                       gibibytes(f.peak_memory), gibibytes(plan.memory_limit));
   out +=
       fmt::format("  tokens/s/GPU {}   MFU {:.1f} %\n",
                   with_thousands(static_cast<std::int64_t>(f.tokens_per_second_per_gpu + 0.5)), 100 * f.mfu);

@@ -29,12 +29,12 @@ Error in_schedule(const Job& job, Error error) {
 BlockCost hand_given_stage(std::size_t stage, const StageDurations& given) {
   BlockCost cost;
   cost.name = fmt::format("stage {}", stage);
-  const std::pair<Pass, double> passes[] = {
+  const std::pair<Pass, Seconds> passes[] = {
       {Pass::forward, given.forward}, {Pass::backward, given.backward}, {Pass::weight, given.weight}};
-  for (const auto& [pass, seconds] : passes) {
+  for (const auto& [pass, time] : passes) {
     TaskCost& task = cost.task(pass, TaskKind::attention);
     task.exists = true;
-    task.duration = Estimate(Seconds(seconds), Provenance::given, 0.0);
+    task.duration = Estimate(time, Provenance::given, 0.0);
   }
   return cost;
 }
@@ -47,7 +47,7 @@ Status apply_stage_durations(const Job& job, ExecutionPlan& plan) {
   for (std::size_t s = 0; s < plan.partition.stages.size(); ++s) {
     const BlockRange range = plan.partition.stages[s];
     const StageDurations& given = job.stage_durations[s];
-    if (range.begin == range.end && given.forward + given.backward + given.weight > 0)
+    if (range.begin == range.end && given.forward + given.backward + given.weight > Seconds(0))
       return std::unexpected(Error{.file = job.file,
                                    .key = fmt::format("cost.stages[{}]", s),
                                    .message = fmt::format("stage {} holds no layer and so takes no time", s),
@@ -69,34 +69,63 @@ Status apply_stage_durations(const Job& job, ExecutionPlan& plan) {
   return {};
 }
 
+// Each fingerprint covers all of its section that the plan depends on; the bytes are hashed, never parsed.
 std::string cost_fingerprint(const ExecutionPlan& plan) {
   std::string bytes;
-  for (const BlockCost& cost : plan.costs)
-    for (const auto& pass : cost.tasks)
-      for (const TaskCost& task : pass) bytes += exact(task.duration.time.value()) + ";";
+  const auto add = [&](double value) { bytes += exact(value) + ";"; };
+  for (const BlockCost& cost : plan.costs) {
+    bytes += cost.name + ";";
+    for (const auto& pass : cost.tasks) {
+      for (const TaskCost& task : pass) {
+        add(task.duration.time.value());
+        add(task.compute_share);
+      }
+    }
+    add(cost.memory.activation.value());
+    add(cost.memory.weight_stash.value());
+    add(cost.memory.workspace.value());
+  }
+  add(plan.interference.compute_bound_rate);
+  add(plan.interference.memory_bound_rate);
+  add(plan.transfer_latency.value());
+  add(plan.transfer_time.value());
   return fingerprint(bytes);
 }
 
 std::string model_fingerprint(const ModelSpec& model) {
-  return fingerprint(fmt::format("{};{};{};{};{};{}", model.family, model.hidden, model.vocabulary,
-                                 layer_pattern(model), count_parameters(model).model.total(),
-                                 model.mtp_blocks()));
+  std::string kinds;
+  for (const Block& block : model.blocks)
+    kinds += fmt::format("{}.{};", static_cast<int>(block.kind), block.type);
+  return fingerprint(fmt::format("{};{};{};{};{}", model.family, model.hidden, model.vocabulary, kinds,
+                                 count_parameters(model).model.total()));
 }
 
 std::string cluster_fingerprint(const Cluster& c) {
-  std::string bytes = fmt::format("{};{};{};{};{};{};{}", c.name, c.gpu.name, c.gpus, c.fabric.scale_up_size,
-                                  c.fabric.scale_up_bandwidth.value(), c.fabric.scale_out_bandwidth.value(),
-                                  c.gpu.memory_bandwidth.value());
+  const Fabric& f = c.fabric;
+  std::string bytes =
+      fmt::format("{};{};{};{};{};{};{};{};{};{};{};{};{};{}", c.name, c.gpu.name, c.gpu.memory.value(),
+                  c.gpu.memory_bandwidth.value(), c.gpu.multiprocessors, f.scale_up_size,
+                  f.scale_up_bandwidth.value(), f.scale_out_bandwidth.value(), f.scale_up_efficiency,
+                  f.scale_out_efficiency, f.scale_up_latency.value(), f.scale_out_latency.value(),
+                  f.communication_multiprocessors, f.bandwidth_per_multiprocessor.value());
   for (const FlopsPerSecond peak : c.gpu.peak) bytes += fmt::format(";{}", peak.value());
   for (const double speed : c.rank_speed) bytes += fmt::format(";{}", speed);
   return fingerprint(bytes);
 }
 
 // Data-parallel copies do the same thing, so `dp` stays out.
-std::string layout_fingerprint(const Job& job, std::string_view schedule) {
-  const Layout& l = job.layout;
-  return fingerprint(fmt::format("{};{};{};{};{};{};{};{};{};{};{}", l.tp, l.pp, l.vp, l.ep, l.etp, l.cp,
-                                 l.microbatches, l.microbatch_size, l.sequence, name(l.dtype), schedule));
+std::string layout_fingerprint(const ExecutionPlan& plan) {
+  const Layout& l = plan.layout;
+  const Recompute& r = l.recompute;
+  std::string bytes =
+      fmt::format("{};{};{};{};{};{};{};{};{};{};{};{}", l.tp, l.pp, l.vp, l.ep, l.etp, l.cp, l.microbatches,
+                  l.microbatch_size, l.sequence, name(l.dtype), plan.schedule, plan.group);
+  for (const bool unit :
+       {r.full, r.mla_up_projection, r.moe, r.moe_activation, r.shared_experts, r.core_attention, r.norm})
+    bytes += unit ? ";1" : ";0";
+  for (const BlockRange& range : plan.partition.stages)
+    bytes += fmt::format(";{}-{}", range.begin, range.end);
+  return fingerprint(bytes);
 }
 
 void add_rank_costs(const Job& job, const PricedJob& priced, ExecutionPlan& plan) {
@@ -160,6 +189,22 @@ std::vector<Seconds> serial_times(const ModelSpec& model, const ModelCost& cost)
   return out;
 }
 
+std::int32_t group_size(const Job& job) {
+  const auto pp = static_cast<std::int32_t>(job.layout.pp);
+  if (job.group != 0 || job.layout.vp == 1) return job.group != 0 ? job.group : pp;
+  const std::vector<std::int32_t> legal =
+      legal_groups(pp, static_cast<std::int32_t>(job.layout.microbatches));
+  return legal.empty() ? pp : legal.front();
+}
+
+std::vector<double> stage_speeds(const Job& job) {
+  std::vector<double> out;
+  if (job.cluster.rank_speed.empty()) return out;
+  for (std::int64_t s = 0; s < job.layout.stages(); ++s)
+    out.push_back(job.cluster.rank_speed[static_cast<std::size_t>(s % job.layout.pp)]);
+  return out;
+}
+
 Result<ExecutionPlan> assemble_plan(const Job& job, const PricedJob& priced, const Partition& partition,
                                     Template schedule) {
   ExecutionPlan plan;
@@ -170,11 +215,11 @@ Result<ExecutionPlan> assemble_plan(const Job& job, const PricedJob& priced, con
   const TemplateSizes sizes{.pp = static_cast<std::int32_t>(job.layout.pp),
                             .vp = static_cast<std::int32_t>(job.layout.vp),
                             .microbatches = static_cast<std::int32_t>(job.layout.microbatches),
-                            .group = job.group};
+                            .group = group_size(job)};
   auto actions = make_schedule(schedule, sizes);
   if (!actions) return std::unexpected(in_schedule(job, std::move(actions).error()));
   plan.actions = *std::move(actions);
-  plan.group = job.group != 0 ? job.group : sizes.pp;
+  plan.group = sizes.group;
   for (std::size_t b = 0; b < job.model.blocks.size(); ++b)
     plan.blocks.push_back(
         {job.model.blocks[b].kind, job.model.blocks[b].layer, priced.cost.kind_of_block[b]});
@@ -190,8 +235,9 @@ Result<ExecutionPlan> assemble_plan(const Job& job, const PricedJob& priced, con
   plan.flops_per_token = training_flops_per_token(job.model, job.layout.sequence).value();
   plan.peak = job.cluster.gpu.peak_of(job.layout.dtype);
   plan.fingerprints = {model_fingerprint(job.model), cluster_fingerprint(job.cluster),
-                       layout_fingerprint(job, plan.schedule), cost_fingerprint(plan)};
+                       layout_fingerprint(plan), cost_fingerprint(plan)};
   TESSERA_CHECK(schedule_pairs(job, plan));
+  TESSERA_CHECK(check_plan(plan));
   return plan;
 }
 

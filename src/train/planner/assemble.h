@@ -20,16 +20,23 @@ struct PricedJob {
 };
 [[nodiscard]] Result<PricedJob> price_job(const Job& job);
 
-/// Serial time of every block, forward and backward with W.
+/// Serial time of every block, forward and backward with W, at nominal speed.
 [[nodiscard]] std::vector<Seconds> serial_times(const ModelSpec& model, const ModelCost& cost);
 
-/// Everything but pairs and predictions.
+/// The group size N the interleaved templates run with: the job's, else PP where that is legal, else the
+/// smallest legal one (it holds the fewest activations); PP when none is, for the template to refuse.
+[[nodiscard]] std::int32_t group_size(const Job& job);
+
+/// Everything but the predictions; held to check_plan.
 [[nodiscard]] Result<ExecutionPlan> assemble_plan(const Job& job, const PricedJob& priced,
                                                   const Partition& partition, Template schedule);
 
 /// Interleaves every (forward, backward) the actions overlap: by hand where the job says so, else the best
 /// rule.
 [[nodiscard]] Status schedule_pairs(const Job& job, ExecutionPlan& plan);
+
+/// Speed of the rank that each stage lies on; empty when all are nominal.
+[[nodiscard]] std::vector<double> stage_speeds(const Job& job);
 
 [[nodiscard]] CostSources count_sources(const ExecutionPlan& plan);
 

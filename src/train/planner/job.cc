@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <filesystem>
 
 #include "tessera/core/base/text.h"
@@ -15,7 +16,7 @@ namespace {
 
 constexpr std::int64_t kMostLayers = 4096;
 // Stages × microbatches; beyond it a schedule takes gigabytes, and no training step is near it.
-constexpr std::int64_t kMostChunks = std::int64_t{1} << 22;
+constexpr std::int64_t kMostStageMicrobatches = std::int64_t{1} << 22;
 
 // An error from below that knows no file gets the job's line and key.
 std::unexpected<Error> located(Cursor where, Error error) {
@@ -139,6 +140,12 @@ Status read_pairs(Cursor schedule, Job& job) {
       TESSERA_TRY(std::string task, sequence.item(k).string());
       pair.sequence.push_back(std::move(task));
     }
+    const auto twin = std::ranges::find_if(job.pairs, [&](const HandWrittenPair& other) {
+      return other.forward == pair.forward && other.backward == pair.backward;
+    });
+    if (twin != job.pairs.end())
+      return node.error(fmt::format("the pair of forward {} and backward {} is given twice, first in line {}",
+                                    pair.forward, pair.backward, twin->line));
     job.pairs.push_back(std::move(pair));
   }
   return {};
@@ -171,9 +178,14 @@ Status read_stage_durations(Cursor cost, Job& job) {
     const Cursor node = list->item(s);
     TESSERA_CHECK(node.only_keys({"forward", "backward", "weight"}));
     StageDurations stage;
-    TESSERA_TRY(stage.forward, node.required_number("forward", 0, 1e6));
-    TESSERA_TRY(stage.backward, node.required_number("backward", 0, 1e6));
-    TESSERA_TRY(stage.weight, node.number_or("weight", 0, 1e6, 0));
+    const std::pair<std::string_view, Seconds*> passes[] = {
+        {"forward", &stage.forward}, {"backward", &stage.backward}, {"weight", &stage.weight}};
+    for (const auto& [key, time] : passes) {
+      // W may be left out: then backward is the whole of it.
+      TESSERA_TRY(const double milliseconds,
+                  time == &stage.weight ? node.number_or(key, 0, 1e9, 0) : node.required_number(key, 0, 1e9));
+      *time = Seconds(milliseconds * 1e-3);
+    }
     job.stage_durations.push_back(stage);
   }
   return {};
@@ -182,14 +194,14 @@ Status read_stage_durations(Cursor cost, Job& job) {
 Status read_cost(Cursor root, Job& job) {
   const auto cost = root.present("cost");
   if (!cost) return {};
-  TESSERA_CHECK(cost->only_keys({"tables", "constants", "given", "stages", "transfer_seconds"}));
+  TESSERA_CHECK(cost->only_keys({"tables", "constants", "given", "stages", "transfer"}));
   TESSERA_TRY(job.tables, cost->boolean_or("tables", true));
   if (const auto constants = cost->present("constants")) {
     TESSERA_TRY(job.constants, read_constants(*constants));
   }
-  if (cost->present("transfer_seconds")) {
-    TESSERA_TRY(const double time, cost->required_number("transfer_seconds", 0, 1e6));
-    job.transfer_time = Seconds(time);
+  if (cost->present("transfer")) {
+    TESSERA_TRY(const double milliseconds, cost->required_number("transfer", 0, 1e9));
+    job.transfer_time = Seconds(milliseconds * 1e-3);
   }
   return read_stage_durations(*cost, job);
 }
@@ -198,6 +210,8 @@ Status read_cost(Cursor root, Job& job) {
 
 Result<Job> read_job(const Document& document, const std::string& directory) {
   const Cursor root = document.root();
+  if (root.find("tessera_plan"))
+    return root.error("this is a plan, not a job", "Use it with: tessera simulate, check or export.");
   TESSERA_CHECK(root.only_keys({"model", "cluster", "layout", "schedule", "software", "cost"}));
   Job job;
   job.file = root.file();
@@ -208,7 +222,8 @@ Result<Job> read_job(const Document& document, const std::string& directory) {
   if (std::error_code failure; !std::filesystem::exists(path, failure))
     return model.error(fmt::format("no such file: {}", path.lexically_normal().string()),
                        "The path is taken from the job file's folder.");
-  TESSERA_TRY(job.model, import_model_file(path.lexically_normal().string()));
+  job.model_file = path.lexically_normal().string();
+  TESSERA_TRY(job.model, import_model_file(job.model_file));
   TESSERA_TRY(const Cursor cluster, root.required_map("cluster"));
   TESSERA_TRY(job.cluster, read_cluster(cluster));
   TESSERA_TRY(const Cursor layout, root.required_map("layout"));
@@ -222,9 +237,9 @@ Result<Job> read_job(const Document& document, const std::string& directory) {
     error.line = at ? at->line() : layout.line();
     return std::unexpected(std::move(error));
   }
-  if (job.layout.stages() * job.layout.microbatches > kMostChunks)
+  if (job.layout.stages() * job.layout.microbatches > kMostStageMicrobatches)
     return layout.error(fmt::format("{} stages × {} microbatches are more than {} chunks",
-                                    job.layout.stages(), job.layout.microbatches, kMostChunks),
+                                    job.layout.stages(), job.layout.microbatches, kMostStageMicrobatches),
                         "Use larger microbatches or fewer stages.");
   if (!job.cluster.rank_speed.empty() &&
       static_cast<std::int64_t>(job.cluster.rank_speed.size()) != job.layout.pp)

@@ -26,7 +26,8 @@ Result<Partition> choose_partition(const Job& job, const PricedJob& priced) {
     case PartitionRule::serial_balanced:
       // Durations per stage leave nothing to balance.
       if (!job.stage_durations.empty()) return even_partition(job.model, job.layout.stages());
-      return serial_balanced_partition(job.model, serial_times(job.model, priced.cost), job.layout.stages());
+      return serial_balanced_partition(job.model, serial_times(job.model, priced.cost), job.layout.stages(),
+                                       stage_speeds(job));
   }
   return bad_input("unknown partition rule");
 }
@@ -46,10 +47,20 @@ Result<Simulated> build(const Job& job, const PricedJob& priced, const Partition
 
 void add_notes(const Job& job, PlanReport& report) {
   report.notes = job.model.notes;
-  if (job.schedule != Template::interleaved_overlap)
+  if (job.group == 0 && report.plan.group != job.layout.pp)
+    report.notes.push_back(fmt::format(
+        "{} microbatches in groups of PP = {} leave a last group that is too small; groups of {} are used.",
+        job.layout.microbatches, job.layout.pp, report.plan.group));
+  const Template plain = without_overlap(job);
+  if (plain == job.schedule) {
     report.notes.push_back(
         fmt::format("Template {} overlaps no forward with a backward: all expert communication is exposed.",
-                    name(job.schedule)));
+                    name(plain)));
+  } else if (report.figures.iteration > report.baseline.iteration && report.baseline.iteration > Seconds(0)) {
+    report.notes.push_back(fmt::format("Overlap makes this job {:.1f} % slower; use template {}.",
+                                       100 * (report.figures.iteration / report.baseline.iteration - 1),
+                                       name(plain)));
+  }
   if (report.plan.layout.ep == 1)
     report.notes.emplace_back("EP is 1: there is no expert communication to hide.");
 }

@@ -21,6 +21,21 @@ std::uint64_t arrival_key(StageId stage, MicrobatchId microbatch, bool backward)
          (static_cast<std::uint64_t>(microbatch.index()) << 1) | (backward ? 1U : 0U);
 }
 
+std::string_view category(ActionKind kind) {
+  switch (kind) {
+    case ActionKind::forward:
+      return "F";
+    case ActionKind::full_backward:
+    case ActionKind::input_gradient:
+      return "B";
+    case ActionKind::weight_gradient:
+      return "W";
+    case ActionKind::overlap:
+      return "overlap";
+  }
+  return "";
+}
+
 // Inside the last nanosecond of a slice, where an arrow that leaves at its end must start.
 Seconds just_before(Seconds end) {
   return end - Seconds(1e-9);
@@ -54,10 +69,7 @@ std::string chrome_trace(const ExecutionPlan& plan, const SimulateResult& result
       producer[arrival_key(action.backward_stage, action.backward_microbatch, true)] = &span;
     }
     const std::string label = text(action);
-    trace.slice({.process = span.rank,
-                 .thread = kCompute,
-                 .name = label,
-                 .category = action.kind == ActionKind::overlap ? "overlap" : (is_backward ? "B" : "F")},
+    trace.slice({.process = span.rank, .thread = kCompute, .name = label, .category = category(action.kind)},
                 span.start, span.end);
   }
   for (const Slice& slice : result.slices) {

@@ -97,6 +97,33 @@ TEST(SerialBalancedPartition, IsTheBestOfAll) {
   }
 }
 
+// The last digits of a cost are noise: they must not move a boundary.
+TEST(SerialBalancedPartition, IgnoresNoiseInTheLastDigits) {
+  std::mt19937_64 random(11);
+  for (int trial = 0; trial < 200; ++trial) {
+    const ModelSpec model = uniform_model(20 + static_cast<std::int64_t>(random() % 30));
+    std::vector<Seconds> weights;
+    for (std::size_t b = 0; b < model.blocks.size(); ++b)
+      weights.emplace_back(b % 4 == 3 ? 0.0123456789 : 0.0098765432);
+    std::vector<Seconds> noisy = weights;
+    for (Seconds& weight : noisy) weight *= 1 + (static_cast<double>(random() % 5) - 2) * 1e-15;
+    const auto stages = static_cast<std::int64_t>(2 + random() % 15);
+    EXPECT_EQ(serial_balanced_partition(model, weights, stages).value(),
+              serial_balanced_partition(model, noisy, stages).value());
+  }
+}
+
+TEST(SerialBalancedPartition, GivesASlowRankLess) {
+  const ModelSpec model = uniform_model(28);  // 30 blocks of one second
+  const std::vector<Seconds> weights(30, Seconds(1));
+  const std::vector<double> speed{1, 1, 0.5, 1};
+  const auto partition = serial_balanced_partition(model, weights, 4, speed).value();
+  std::vector<std::int32_t> blocks;
+  for (const BlockRange& range : partition.stages) blocks.push_back(range.end - range.begin);
+  // 3.5 full ranks share 30 seconds, so some stage takes nine; three blocks take six on the half one.
+  EXPECT_EQ(blocks, (std::vector<std::int32_t>{9, 9, 3, 9}));
+}
+
 TEST(SerialBalancedPartition, LeavesStagesEmptyOnlyWhenBlocksRunOut) {
   const ModelSpec model = uniform_model(3);  // five blocks
   const std::vector<Seconds> weights(5, Seconds(1));

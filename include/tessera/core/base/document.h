@@ -123,9 +123,9 @@ class Document {
 
   [[nodiscard]] Cursor root() const noexcept;
 
-  /// A copy in which the value at `path` ("layout.pp") is `text`, read as a plain YAML scalar; maps on the
-  /// way are made where they are missing. For flags that override a file; such a value has line 0. Lists are
-  /// not entered.
+  /// A copy in which the value at `path` ("layout.pp") is `text`, read as YAML ("8", "[moe, norm]"); maps on
+  /// the way are made where they are missing. For flags that override a file; such a value has line −1. Lists
+  /// are not entered.
   [[nodiscard]] Result<Document> with(std::string_view path, std::string_view text) const;
 
  private:

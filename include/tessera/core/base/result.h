@@ -24,7 +24,7 @@ enum class ErrorKind {
 struct Error {
   ErrorKind kind = ErrorKind::bad_input;
   std::string file;     ///< empty when the input came from no file
-  int line = 0;         ///< 1-based; 0 when unknown
+  int line = 0;         ///< 1-based; 0 when unknown; negative when a flag gave the value
   std::string key;      ///< dotted path, such as `layout.ep` or `layer_types[3]`; may be empty
   std::string message;  ///< one sentence: what is wrong and what was expected, with the numbers
   std::string hint;     ///< what to do; may hold several lines; may be empty

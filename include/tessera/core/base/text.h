@@ -31,7 +31,13 @@ namespace tessera {
 /// The whole file as bytes; at most `limit` of them.
 [[nodiscard]] Result<std::string> read_file(const std::string& path,
                                             std::size_t limit = std::size_t{64} << 20);
-/// Writes to a temporary beside `path`, then renames: a reader sees the old file or the new one, never half.
-[[nodiscard]] Status write_file(const std::string& path, std::string_view content);
+struct FileToWrite {
+  std::string path;
+  std::string_view content;
+};
+/// Writes each to a temporary beside it, then renames: all are written or none, and a reader sees the old
+/// file or the new one, never half. A link's target is replaced, not the link. A directory or a device is
+/// refused.
+[[nodiscard]] Status write_files(std::span<const FileToWrite> files);
 
 }  // namespace tessera

@@ -3,7 +3,7 @@
 //   TraceWriter trace;
 //   trace.process(0, "rank 0");  trace.thread(0, 1, "comm");
 //   trace.slice({.process = 0, .thread = 1, .name = "F_DISP:L3", .category = "F"}, start, end);
-//   write_file("plan.trace.json", std::move(trace).finish());
+//   std::string json = std::move(trace).finish();
 //
 // Slices of one thread must nest. Times become microseconds. The text is strict JSON.
 #pragma once

@@ -24,6 +24,9 @@ namespace tessera::train {
 
 inline constexpr int kPlanVersion = 1;
 
+/// Above this share of device memory the allocator retries and time explodes, so a plan is not usable.
+inline constexpr double kUsableMemory = 0.97;
+
 struct PlanBlock {
   BlockKind kind = BlockKind::layer;
   std::int32_t layer = -1;
@@ -36,7 +39,7 @@ struct PairPlan {
   StageId forward;
   StageId backward;
   std::vector<std::string> sequence;  ///< task names in launch order
-  Seconds makespan;                   ///< of the sequence, under interference
+  Seconds makespan;                   ///< of the sequence, under interference, on a rank of nominal speed
   Seconds nominal;                    ///< of the sequence, without interference
   Seconds bound;                      ///< on the nominal makespan of any sequence
 };

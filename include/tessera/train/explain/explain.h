@@ -9,6 +9,7 @@
 #include "tessera/core/model/model_spec.h"
 #include "tessera/train/execution_plan/execution_plan.h"
 #include "tessera/train/planner/plan.h"
+#include "tessera/train/simulate/audit.h"
 #include "tessera/train/simulate/simulate.h"
 
 namespace tessera::train {
@@ -25,6 +26,11 @@ struct TextStyle {
 /// goes.
 [[nodiscard]] std::string plan_text(const PlanReport& report, const Job& job, const TextStyle& style = {});
 [[nodiscard]] std::string plan_json(const PlanReport& report, const Job& job);
+
+/// `tessera check`: what was proved, and what the plan says of itself that no longer holds.
+[[nodiscard]] std::string audit_text(const std::string& file, const ExecutionPlan& plan,
+                                     const PlanAudit& audit);
+[[nodiscard]] std::string audit_json(const ExecutionPlan& plan, const PlanAudit& audit);
 
 /// `tessera simulate`: the figures of a plan file, per rank.
 [[nodiscard]] std::string simulation_text(const ExecutionPlan& plan, const SimulateResult& result,

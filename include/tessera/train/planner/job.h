@@ -5,7 +5,7 @@
 //   layout:   {pp: 8, vp: 2, ep: 16, microbatches: 64, sequence: 4096}
 //   schedule: {template: interleaved-overlap}         also group, partition, megatron_layout, pairs
 //   software: {cuda_graphs: none}
-//   cost:     {tables: true, constants: {...}, given: {...}, stages: [...], transfer_seconds: 1e-5}
+//   cost:     {tables: true, constants: {...}, given: {...}, stages: [...], transfer: 0.01}
 //
 // docs/job-file.md lists every key. An unknown key is refused.
 #pragma once
@@ -32,11 +32,11 @@ enum class PartitionRule : std::uint8_t {
   given,            ///< layers per stage, a Megatron layout string, or Megatron's counting options
 };
 
-/// Durations of a whole stage by hand, instead of those of its layers. Seconds per microbatch.
+/// Durations of a whole stage by hand, instead of those of its layers, per microbatch.
 struct StageDurations {
-  double forward = 0;
-  double backward = 0;  ///< input gradient
-  double weight = 0;    ///< weight gradient
+  Seconds forward;
+  Seconds backward;  ///< input gradient
+  Seconds weight;    ///< weight gradient
 };
 
 struct HandWrittenPair {
@@ -47,6 +47,7 @@ struct HandWrittenPair {
 
 struct Job {
   std::string file;
+  std::string model_file;
   ModelSpec model;
   Cluster cluster;
   Layout layout;
@@ -59,8 +60,9 @@ struct Job {
   CostConstants constants;
   bool tables = true;                           ///< false: price by roofline alone
   std::vector<StageDurations> stage_durations;  ///< empty, or one per stage
-  std::optional<Seconds> transfer_time;         ///< from stage to stage by hand, instead of the fabric's latency and bandwidth
-  std::optional<Document> document;             ///< kept so that `cost.given` can be applied after pricing
+  std::optional<Seconds>
+      transfer_time;  ///< from stage to stage by hand, instead of the fabric's latency and bandwidth
+  std::optional<Document> document;  ///< kept so that `cost.given` can be applied after pricing
 };
 
 /// Values given on the command line, each over the file's: "layout.pp" = "4".

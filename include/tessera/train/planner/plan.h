@@ -51,9 +51,6 @@ struct PlanReport {
   std::vector<std::string> notes;  ///< in words: what was decided and why
 };
 
-/// Above this share of device memory the allocator retries and time explodes, so a plan is not usable.
-inline constexpr double kUsableMemory = 0.97;
-
 struct PlanOptions {
   bool slices = true;     ///< keep the simulated slices for a trace
   bool baselines = true;  ///< simulate the two rivals too
