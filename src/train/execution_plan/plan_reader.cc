@@ -106,14 +106,25 @@ Result<BlockCost> read_cost(Cursor node) {
     TESSERA_TRY(cost.task(task->pass, task->kind), read_task(tasks.item(i)));
   }
   TESSERA_TRY(const Cursor memory, node.required_map("memory"));
-  TESSERA_CHECK(memory.only_keys({"dense_parameters", "expert_parameters", "weights", "gradients",
-                                  "optimizer", "activation", "weight_stash", "workspace"}));
+  TESSERA_CHECK(memory.only_keys({"dense_parameters", "expert_parameters", "embedding_parameters",
+                                  "head_parameters", "weights", "gradients", "optimizer", "activation",
+                                  "weight_stash", "workspace", "dispatch_buffers"}));
   BlockMemory& m = cost.memory;
-  TESSERA_TRY(m.dense_parameters, memory.required_integer("dense_parameters", 0, std::int64_t{1} << 50));
-  TESSERA_TRY(m.expert_parameters, memory.required_integer("expert_parameters", 0, std::int64_t{1} << 50));
-  const std::pair<std::string_view, Bytes*> sizes[] = {
-      {"weights", &m.weights},       {"gradients", &m.gradients},       {"optimizer", &m.optimizer},
-      {"activation", &m.activation}, {"weight_stash", &m.weight_stash}, {"workspace", &m.workspace}};
+  const std::pair<std::string_view, std::int64_t*> counts[] = {
+      {"dense_parameters", &m.dense_parameters},
+      {"expert_parameters", &m.expert_parameters},
+      {"embedding_parameters", &m.embedding_parameters},
+      {"head_parameters", &m.head_parameters}};
+  for (const auto& [key, target] : counts) {
+    TESSERA_TRY(*target, memory.required_integer(key, 0, std::int64_t{1} << 50));
+  }
+  const std::pair<std::string_view, Bytes*> sizes[] = {{"weights", &m.weights},
+                                                       {"gradients", &m.gradients},
+                                                       {"optimizer", &m.optimizer},
+                                                       {"activation", &m.activation},
+                                                       {"weight_stash", &m.weight_stash},
+                                                       {"workspace", &m.workspace},
+                                                       {"dispatch_buffers", &m.dispatch_buffers}};
   for (const auto& [key, target] : sizes) {
     TESSERA_TRY(*target, bytes(memory, key));
   }

@@ -70,11 +70,14 @@ void write_cost(Writer& out, const BlockCost& cost) {
   if (!any) out.line("    tasks: {{}}");
   const BlockMemory& m = cost.memory;
   out.line(
-      "    memory: {{dense_parameters: {}, expert_parameters: {}, weights: {}, gradients: {}, optimizer: {}, "
-      "activation: {},",
-      m.dense_parameters, m.expert_parameters, number(m.weights), number(m.gradients), number(m.optimizer),
-      number(m.activation));
-  out.line("             weight_stash: {}, workspace: {}}}", number(m.weight_stash), number(m.workspace));
+      "    memory: {{dense_parameters: {}, expert_parameters: {}, embedding_parameters: {}, head_parameters: "
+      "{},",
+      m.dense_parameters, m.expert_parameters, m.embedding_parameters, m.head_parameters);
+  out.line("             weights: {}, gradients: {}, optimizer: {}, activation: {}, weight_stash: {},",
+           number(m.weights), number(m.gradients), number(m.optimizer), number(m.activation),
+           number(m.weight_stash));
+  out.line("             workspace: {}, dispatch_buffers: {}}}", number(m.workspace),
+           number(m.dispatch_buffers));
 }
 
 }  // namespace
