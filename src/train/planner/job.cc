@@ -218,12 +218,15 @@ Result<Job> read_job(const Document& document, const std::string& directory) {
   job.document = document;
   TESSERA_TRY(const Cursor model, root.required("model"));
   TESSERA_TRY(const std::string model_file, model.string());
+  if (model_file.find('\0') != std::string::npos) return model.error("a file name holds no NUL character");
   const std::filesystem::path path = std::filesystem::path(directory) / model_file;
   if (std::error_code failure; !std::filesystem::exists(path, failure))
     return model.error(fmt::format("no such file: {}", path.lexically_normal().string()),
                        "The path is taken from the job file's folder.");
   job.model_file = path.lexically_normal().string();
-  TESSERA_TRY(job.model, import_model_file(job.model_file));
+  auto imported = import_model_file(job.model_file);
+  if (!imported) return located(model, std::move(imported).error());
+  job.model = *std::move(imported);
   TESSERA_TRY(const Cursor cluster, root.required_map("cluster"));
   TESSERA_TRY(job.cluster, read_cluster(cluster));
   TESSERA_TRY(const Cursor layout, root.required_map("layout"));
