@@ -84,8 +84,8 @@ Status write_outputs(const std::vector<FileToWrite>& files, const std::vector<st
   namespace fs = std::filesystem;
   const auto same = [](const std::string& a, const std::string& b) {
     std::error_code failure;
-    return fs::equivalent(a, b, failure) || fs::weakly_canonical(fs::absolute(a), failure) ==
-                                                fs::weakly_canonical(fs::absolute(b), failure);
+    return fs::equivalent(a, b, failure) ||
+           fs::weakly_canonical(fs::absolute(a), failure) == fs::weakly_canonical(fs::absolute(b), failure);
   };
   for (std::size_t i = 0; i < files.size(); ++i) {
     for (const std::string& input : inputs)

@@ -1,9 +1,13 @@
 // Plan files from any bytes: an error with a place, or a plan that can be written, read again and simulated.
+#include <cmath>
 #include <cstdlib>
 
 #include "fuzz/mutate.h"
 #include "fuzz/tally.h"
 #include "tessera/train/execution_plan/plan_file.h"
+#include "tessera/train/explain/explain.h"
+#include "tessera/train/planner/plan.h"
+#include "tessera/train/simulate/audit.h"
 #include "tessera/train/simulate/simulate.h"
 #include "tessera/train/simulate/simulation_trace.h"
 
@@ -22,6 +26,10 @@ void use(const train::ExecutionPlan& plan) {
   const auto result = train::simulate(plan, {.slices = true});
   if (!result) std::abort();
   if (!(result->iteration >= result->lower_bound * (1 - 1e-9))) std::abort();
+  if (!std::isfinite(train::figures("mutant", plan, *result).mfu)) std::abort();
+  if (train::simulation_json(plan, *result).empty() || train::simulation_text(plan, *result).empty())
+    std::abort();
+  static_cast<void>(train::audit_plan(plan));
   if (train::chrome_trace(plan, *result).empty()) std::abort();
 }
 

@@ -39,6 +39,7 @@ Status add_recompute(Cursor value, Recompute& out) {
 // One name or a list of names.
 Result<Recompute> read_recompute(Cursor value) {
   Recompute out;
+  if (value.is_string() && value.string().value() == "none") return out;
   if (value.is_string()) {
     TESSERA_CHECK(add_recompute(value, out));
     return out;

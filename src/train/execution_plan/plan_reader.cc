@@ -50,28 +50,19 @@ Result<Layout> read_plan_layout(Cursor root) {
   TESSERA_TRY(l.sequence, node.required_integer("sequence", 1, std::int64_t{1} << 32));
   TESSERA_TRY(const Cursor dtype, node.required("dtype"));
   TESSERA_TRY(const std::string dtype_name, dtype.string());
-  bool known = false;
-  for (const Dtype d : {Dtype::bf16, Dtype::fp8, Dtype::mxfp8, Dtype::nvfp4}) {
-    if (name(d) != dtype_name) continue;
-    l.dtype = d;
-    known = true;
-  }
+  const auto known = dtype_by_name(dtype_name);
   if (!known)
     return dtype.error(fmt::format("unknown dtype {}", dtype_name), "Known are bf16, fp8, mxfp8 and nvfp4.");
+  l.dtype = *known;
   TESSERA_TRY(const Cursor recompute, node.required_map("recompute"));
-  TESSERA_CHECK(recompute.only_keys(
-      {"full", "mla_up_projection", "moe", "moe_activation", "shared_experts", "core_attention", "norm"}));
-  Recompute& r = l.recompute;
-  const std::pair<std::string_view, bool*> switches[] = {{"full", &r.full},
-                                                         {"mla_up_projection", &r.mla_up_projection},
-                                                         {"moe", &r.moe},
-                                                         {"moe_activation", &r.moe_activation},
-                                                         {"shared_experts", &r.shared_experts},
-                                                         {"core_attention", &r.core_attention},
-                                                         {"norm", &r.norm}};
-  for (const auto& [key, target] : switches) {
-    TESSERA_TRY(*target, recompute.required_boolean(key));
+  for (std::size_t i = 0; i < recompute.size(); ++i)
+    if (std::ranges::find(kRecomputeUnits, recompute.key(i), &RecomputeUnit::name) == kRecomputeUnits.end())
+      return recompute.item(i).error("is nothing that can be recomputed");
+  for (const RecomputeUnit& unit : kRecomputeUnits) {
+    TESSERA_TRY(l.recompute.*unit.member, recompute.required_boolean(unit.name));
   }
+  if (auto bounded = check_layout_sizes(l); !bounded)
+    return node.error(bounded.error().message, bounded.error().hint);
   return l;
 }
 
@@ -115,14 +106,25 @@ Result<BlockCost> read_cost(Cursor node) {
     TESSERA_TRY(cost.task(task->pass, task->kind), read_task(tasks.item(i)));
   }
   TESSERA_TRY(const Cursor memory, node.required_map("memory"));
-  TESSERA_CHECK(memory.only_keys({"dense_parameters", "expert_parameters", "weights", "gradients",
-                                  "optimizer", "activation", "weight_stash", "workspace"}));
+  TESSERA_CHECK(memory.only_keys({"dense_parameters", "expert_parameters", "embedding_parameters",
+                                  "head_parameters", "weights", "gradients", "optimizer", "activation",
+                                  "weight_stash", "workspace", "dispatch_buffers"}));
   BlockMemory& m = cost.memory;
-  TESSERA_TRY(m.dense_parameters, memory.required_integer("dense_parameters", 0, std::int64_t{1} << 50));
-  TESSERA_TRY(m.expert_parameters, memory.required_integer("expert_parameters", 0, std::int64_t{1} << 50));
-  const std::pair<std::string_view, Bytes*> sizes[] = {
-      {"weights", &m.weights},       {"gradients", &m.gradients},       {"optimizer", &m.optimizer},
-      {"activation", &m.activation}, {"weight_stash", &m.weight_stash}, {"workspace", &m.workspace}};
+  const std::pair<std::string_view, std::int64_t*> counts[] = {
+      {"dense_parameters", &m.dense_parameters},
+      {"expert_parameters", &m.expert_parameters},
+      {"embedding_parameters", &m.embedding_parameters},
+      {"head_parameters", &m.head_parameters}};
+  for (const auto& [key, target] : counts) {
+    TESSERA_TRY(*target, memory.required_integer(key, 0, std::int64_t{1} << 50));
+  }
+  const std::pair<std::string_view, Bytes*> sizes[] = {{"weights", &m.weights},
+                                                       {"gradients", &m.gradients},
+                                                       {"optimizer", &m.optimizer},
+                                                       {"activation", &m.activation},
+                                                       {"weight_stash", &m.weight_stash},
+                                                       {"workspace", &m.workspace},
+                                                       {"dispatch_buffers", &m.dispatch_buffers}};
   for (const auto& [key, target] : sizes) {
     TESSERA_TRY(*target, bytes(memory, key));
   }

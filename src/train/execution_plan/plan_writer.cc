@@ -39,13 +39,10 @@ void write_layout(Writer& out, const Layout& l) {
       "  {{tp: {}, pp: {}, vp: {}, ep: {}, etp: {}, cp: {}, dp: {}, microbatches: {}, microbatch_size: {}, "
       "sequence: {},",
       l.tp, l.pp, l.vp, l.ep, l.etp, l.cp, l.dp, l.microbatches, l.microbatch_size, l.sequence);
-  const Recompute& r = l.recompute;
-  out.line(
-      "   dtype: {}, recompute: {{full: {}, mla_up_projection: {}, moe: {}, moe_activation: {}, "
-      "shared_experts: {}, "
-      "core_attention: {}, norm: {}}}}}",
-      name(l.dtype), r.full, r.mla_up_projection, r.moe, r.moe_activation, r.shared_experts, r.core_attention,
-      r.norm);
+  std::string units;
+  for (const RecomputeUnit& unit : kRecomputeUnits)
+    units += fmt::format("{}{}: {}", units.empty() ? "" : ", ", unit.name, l.recompute.*unit.member);
+  out.line("   dtype: {}, recompute: {{{}}}}}", name(l.dtype), units);
 }
 
 void write_cost(Writer& out, const BlockCost& cost) {
@@ -73,11 +70,14 @@ void write_cost(Writer& out, const BlockCost& cost) {
   if (!any) out.line("    tasks: {{}}");
   const BlockMemory& m = cost.memory;
   out.line(
-      "    memory: {{dense_parameters: {}, expert_parameters: {}, weights: {}, gradients: {}, optimizer: {}, "
-      "activation: {},",
-      m.dense_parameters, m.expert_parameters, number(m.weights), number(m.gradients), number(m.optimizer),
-      number(m.activation));
-  out.line("             weight_stash: {}, workspace: {}}}", number(m.weight_stash), number(m.workspace));
+      "    memory: {{dense_parameters: {}, expert_parameters: {}, embedding_parameters: {}, head_parameters: "
+      "{},",
+      m.dense_parameters, m.expert_parameters, m.embedding_parameters, m.head_parameters);
+  out.line("             weights: {}, gradients: {}, optimizer: {}, activation: {}, weight_stash: {},",
+           number(m.weights), number(m.gradients), number(m.optimizer), number(m.activation),
+           number(m.weight_stash));
+  out.line("             workspace: {}, dispatch_buffers: {}}}", number(m.workspace),
+           number(m.dispatch_buffers));
 }
 
 }  // namespace

@@ -36,13 +36,18 @@ ActionTiming summed(std::vector<TaskTiming> tasks, Seconds duration) {
   return timing;
 }
 
+// A chunk alone: one task after another, but for a shared expert that the software runs beside the all-to-all
+// that stands right before it.
 ActionTiming serial_timing(const TaskGraph& graph, bool forward) {
   std::vector<TaskTiming> tasks;
   tasks.reserve(graph.tasks.size());
   Seconds now;
   for (const Task& task : graph.tasks) {
-    tasks.push_back({task.name, task.resource, forward, now, now + task.duration});
-    now += task.duration;
+    const bool beside = task.name.kind == TaskKind::shared && task.name.pass != Pass::weight &&
+                        !tasks.empty() && tasks.back().stream == Resource::comm;
+    const Seconds start = beside ? tasks.back().start : now;
+    tasks.push_back({task.name, task.resource, forward, start, start + task.duration});
+    now = std::max(now, start + task.duration);
   }
   return summed(std::move(tasks), now);
 }

@@ -53,6 +53,8 @@ ExecutionPlan sample_plan(std::uint64_t seed) {
     }
     cost.memory = {.dense_parameters = 12345678901,
                    .expert_parameters = 7,
+                   .embedding_parameters = 5,
+                   .head_parameters = 6,
                    .weights = Bytes(real()),
                    .gradients = Bytes(real()),
                    .optimizer = Bytes(real()),

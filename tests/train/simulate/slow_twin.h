@@ -116,9 +116,14 @@ class SlowTwin {
                               done.start + schedule.start[t].value(), done.start + schedule.end[t].value()});
     } else {
       double now = done.start;
-      for (const Task& task : graph.tasks) {
-        done.tasks.push_back({task.resource == Resource::comm, now, now + task.duration.value()});
-        now += task.duration.value();
+      for (std::size_t t = 0; t < graph.tasks.size(); ++t) {
+        const Task& task = graph.tasks[t];
+        double start = now;
+        if (task.name.kind == TaskKind::shared && task.name.pass != Pass::weight && t > 0 &&
+            graph.tasks[t - 1].resource == Resource::comm)
+          start = now - graph.tasks[t - 1].duration.value();
+        done.tasks.push_back({task.resource == Resource::comm, start, start + task.duration.value()});
+        now = std::max(now, start + task.duration.value());
       }
     }
     done.end = done.start;

@@ -2,8 +2,9 @@
 //
 // Per rank there are three streams: comp, comm (expert all-to-all) and p2p. An action starts when the rank's
 // previous action has ended and its inputs have arrived; inside it, the tasks run as two in-order streams in
-// plan order (serially where the action is not an overlap). A forward's output leaves on the p2p stream at
-// its end and arrives after latency + transfer; neighbours on one rank pay nothing.
+// plan order (serially where the action is not an overlap, but for a shared expert beside its all-to-all). A
+// forward's output leaves on the p2p stream at its end and arrives after latency + transfer; neighbours on
+// one rank pay nothing.
 //
 // Gradients are reduced on a stream of their own, bucket by bucket, from the start of a stage's last action
 // with weight gradients; a rank's stages one after another, each with its share of the rank's reduction by
