@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "model_words.h"
 #include "table.h"
@@ -49,9 +50,8 @@ std::string figures_table(const PlanReport& report) {
       "iteration  s", [](const PlanFigures& p) { return fmt::format("{:.3f}", p.iteration.value()); },
       fmt::format("± {:.0f} % by the costs' error bounds; lower bound {:.3f}",
                   100 * report.plan.predicted.error, f.lower_bound.value()));
-  row("tokens/s/GPU", [](const PlanFigures& p) {
-    return with_thousands(static_cast<std::int64_t>(p.tokens_per_second_per_gpu + 0.5));
-  });
+  row("tokens/s/GPU",
+      [](const PlanFigures& p) { return with_thousands(std::llround(p.tokens_per_second_per_gpu)); });
   row("MFU        %", [](const PlanFigures& p) { return percent(p.mfu); });
   row(
       "bubble     %", [](const PlanFigures& p) { return percent(p.warmup_bubble + p.imbalance_bubble); },

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "table.h"
 #include "tessera/core/base/text.h"
@@ -68,9 +69,8 @@ std::string simulation_text(const ExecutionPlan& plan, const SimulateResult& res
   if (plan.memory_limit > Bytes(0) && f.peak_memory > plan.memory_limit * kUsableMemory)
     out += fmt::format("  NOT USABLE: rank {} needs {:.1f} GiB of {:.1f}\n", f.peak_rank,
                        gibibytes(f.peak_memory), gibibytes(plan.memory_limit));
-  out +=
-      fmt::format("  tokens/s/GPU {}   MFU {:.1f} %\n",
-                  with_thousands(static_cast<std::int64_t>(f.tokens_per_second_per_gpu + 0.5)), 100 * f.mfu);
+  out += fmt::format("  tokens/s/GPU {}   MFU {:.1f} %\n",
+                     with_thousands(std::llround(f.tokens_per_second_per_gpu)), 100 * f.mfu);
   out += fmt::format(
       "  bubble {:.1f} % (warm-up and cool-down {:.1f}, imbalance {:.1f})   exposed EP {:.1f} % (worst rank "
       "{:.1f})   "

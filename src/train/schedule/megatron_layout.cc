@@ -43,7 +43,7 @@ Result<std::string> expand_repeats(std::string text, PieceBegin piece_begin) {
       return bad_input(fmt::format("layout: expands to more than {} characters", kLongestLayout));
     std::string repeated;
     for (std::int64_t i = 0; i < *count; ++i) repeated += piece;
-    text = text.substr(0, *begin) + repeated + text.substr(end);
+    text.replace(*begin, end - *begin, repeated);
     star = *begin + repeated.size();
   }
   return text;
