@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cctype>
 #include <filesystem>
 #include <optional>
 #include <string>
@@ -55,5 +56,21 @@ inline ModelSpec import_config(const std::string& name) {
 #define TESSERA_NEED_CONFIG(name)         \
   if (!testing_models::find_config(name)) \
   GTEST_SKIP() << name << ".json is not redistributable and not beside the repository"
+
+/// The models of goldens.yaml, for parameterised tests.
+inline std::vector<std::string> published_names() {
+  const auto document = Document::read(std::string(TESSERA_TEST_DATA) + "/models/goldens.yaml");
+  std::vector<std::string> out;
+  const Cursor models = *document->root().find("models");
+  for (std::size_t i = 0; i < models.size(); ++i) out.emplace_back(models.key(i));
+  return out;
+}
+
+inline std::string test_name(const testing::TestParamInfo<std::string>& info) {
+  std::string out = info.param;
+  for (char& c : out)
+    if (!std::isalnum(static_cast<unsigned char>(c))) c = '_';
+  return out;
+}
 
 }  // namespace tessera::testing_models

@@ -62,21 +62,6 @@ TEST_P(PublishedPattern, EqualsTheGolden) {
   EXPECT_EQ(model.layers(), *golden.required_integer("layers", 1, 4096));
 }
 
-std::vector<std::string> published_names() {
-  const auto document = Document::read(std::string(TESSERA_TEST_DATA) + "/models/goldens.yaml");
-  std::vector<std::string> out;
-  const Cursor models = *document->root().find("models");
-  for (std::size_t i = 0; i < models.size(); ++i) out.emplace_back(models.key(i));
-  return out;
-}
-
-std::string test_name(const testing::TestParamInfo<std::string>& info) {
-  std::string out = info.param;
-  for (char& c : out)
-    if (!std::isalnum(static_cast<unsigned char>(c))) c = '_';
-  return out;
-}
-
 INSTANTIATE_TEST_SUITE_P(All, PublishedPattern, testing::ValuesIn(published_names()), test_name);
 
 TEST(Pattern, TheTableHoldsAllFortySixModels) {
