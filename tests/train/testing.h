@@ -167,7 +167,7 @@ ExecutionPlan make_plan(ActionList actions, const std::vector<std::vector<BlockC
   return plan;
 }
 inline std::vector<TaskId> defer_sequence(const TaskGraph& graph) {
-  return schedule_pair(graph, {.rule = PairRule::defer}).schedule.order;
+  return schedule_pair(graph, {.method = PairMethod::defer}).schedule.order;
 }
 inline ExecutionPlan make_plan(ActionList actions, const std::vector<std::vector<BlockCost>>& stage_blocks) {
   return make_plan(std::move(actions), stage_blocks, defer_sequence);

@@ -1,49 +1,54 @@
 #include "tessera/train/overlap/pair_schedule.h"
 
 #include <algorithm>
-#include <array>
 #include <chrono>
 #include <numeric>
-#include <optional>
 #include <utility>
 
+#include "attempt.h"
 #include "flat_graph.h"
+#include "tessera/train/overlap/pair_bounds.h"
 
 namespace tessera::train {
 namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr std::array kRules = {PairRule::serial, PairRule::fifo, PairRule::align, PairRule::defer_literal,
-                               PairRule::defer};
-
 // Sums in another order differ in the last bits; a schedule this close to its bound is at it.
 constexpr double kRounding = 1e-12;
 
-double bound_of(const FlatGraph& graph) noexcept {
-  return std::max({graph.load[0], graph.load[1], graph.longest_chain});
-}
-
-LaunchOrder order_of(const FlatGraph& graph, PairRule rule) {
+LaunchOrder order_of(const FlatGraph& graph, PairMethod rule) {
   switch (rule) {
-    case PairRule::fifo:
+    case PairMethod::fifo:
       return fifo_order(graph);
-    case PairRule::align:
+    case PairMethod::align:
       return align_order(graph);
-    case PairRule::defer_literal:
+    case PairMethod::defer_literal:
       return defer_order(graph, false);
-    case PairRule::defer: {
-      LaunchOrder deferred = defer_order(graph, true);
-      LaunchOrder aligned = align_order(graph);
-      std::vector<double> start;
-      return start_times(graph, deferred, start) <= start_times(graph, aligned, start) ? deferred : aligned;
+    case PairMethod::serial: {
+      LaunchOrder order(graph.duration.size());
+      std::iota(order.begin(), order.end(), 0);
+      return order;
     }
-    case PairRule::serial:
+    default:
       break;
   }
-  LaunchOrder order(graph.duration.size());
-  std::iota(order.begin(), order.end(), 0);
-  return order;
+  LaunchOrder deferred = defer_order(graph, true);
+  LaunchOrder aligned = align_order(graph);
+  std::vector<double> start;
+  return start_times(graph, deferred, start) <= start_times(graph, aligned, start) ? deferred : aligned;
+}
+
+// The weight gradients at the end of compute, as far as the credit goes.
+void leave_to_pool(const FlatGraph& graph, Seconds credit, LaunchOrder& order) {
+  double left = credit.value();
+  for (std::size_t i = order.size(); i-- > 0;) {
+    const std::int32_t task = order[i];
+    if (graph.stream[task] != 0) continue;
+    if (graph.movable[task] == 0 || graph.duration[task] > left) return;
+    left -= graph.duration[task];
+    order.erase(order.begin() + static_cast<std::ptrdiff_t>(i));
+  }
 }
 
 // Launch order by start; what starts together keeps its order, in which a task stands after those it needs.
@@ -55,56 +60,92 @@ PairSchedule streams(const FlatGraph& graph, const LaunchOrder& order) {
   for (std::size_t i = 0; i < order.size(); ++i)
     launches[i] = {start[static_cast<std::size_t>(order[i])], static_cast<std::int32_t>(i)};
   std::ranges::sort(launches);
-  schedule.start.reserve(start.size());
-  schedule.end.reserve(start.size());
-  for (std::size_t i = 0; i < start.size(); ++i) {
-    schedule.start.emplace_back(start[i]);
-    schedule.end.emplace_back(start[i] + graph.duration[i]);
-  }
+  schedule.start.assign(start.size(), schedule.makespan);
+  schedule.end.assign(start.size(), schedule.makespan);
   schedule.order.reserve(order.size());
-  for (const auto& [time, place] : launches)
-    schedule.order.emplace_back(order[static_cast<std::size_t>(place)]);
-  return schedule;
-}
-
-PairSchedule one_after_another(const FlatGraph& graph) {
-  PairSchedule schedule;
-  for (std::int32_t task = 0; task < graph.size(); ++task) {
-    schedule.start.push_back(schedule.makespan);
+  std::vector<bool> launched(start.size(), false);
+  for (const auto& [time, place] : launches) {
+    const std::int32_t task = order[static_cast<std::size_t>(place)];
+    schedule.start[static_cast<std::size_t>(task)] = Seconds(time);
+    schedule.end[static_cast<std::size_t>(task)] = Seconds(time + graph.duration[task]);
     schedule.order.emplace_back(task);
-    schedule.makespan += Seconds(graph.duration[static_cast<std::size_t>(task)]);
-    schedule.end.push_back(schedule.makespan);
+    launched[static_cast<std::size_t>(task)] = true;
   }
+  for (std::size_t i = 0; i < launched.size(); ++i)
+    if (!launched[i]) schedule.left.emplace_back(static_cast<std::int64_t>(i));
   return schedule;
 }
 
-PairResult judged(const FlatGraph& graph, PairSchedule schedule, Clock::time_point began) {
-  PairResult result;
-  const double makespan = schedule.makespan.value();
-  result.bound = Seconds(std::min(bound_of(graph), makespan));
-  if (makespan <= result.bound.value() * (1 + kRounding))
-    result.reason = PairReason::optimal;
-  else
-    result.gap = makespan / result.bound.value() - 1;
-  result.schedule = std::move(schedule);
-  result.solve_time = Seconds(std::chrono::duration<double>(Clock::now() - began).count());
-  return result;
+PairSchedule one_after_another(const FlatGraph& graph, const LaunchOrder& order) {
+  PairSchedule schedule = streams(graph, order);
+  schedule.makespan = Seconds();
+  schedule.order.clear();
+  for (const std::int32_t task : order) {
+    schedule.start[static_cast<std::size_t>(task)] = schedule.makespan;
+    schedule.makespan += Seconds(graph.duration[static_cast<std::size_t>(task)]);
+    schedule.end[static_cast<std::size_t>(task)] = schedule.makespan;
+    schedule.order.emplace_back(task);
+  }
+  for (const TaskId task : schedule.left)
+    schedule.start[task.index()] = schedule.end[task.index()] = schedule.makespan;
+  return schedule;
+}
+
+Attempt attempt(const TaskGraph& graph, const FlatGraph& flat, const PairOptions& options) {
+  switch (options.method) {
+    case PairMethod::exact:
+      return solve_exact(graph, options);
+    case PairMethod::ilp:
+      return solve_ilp(graph, options);
+    case PairMethod::brute_force:
+      return solve_brute_force(graph, options);
+    default: {
+      Attempt rule;
+      rule.orders.push_back(order_of(flat, options.method));
+      leave_to_pool(flat, options.pool_credit, rule.orders.front());
+      return rule;
+    }
+  }
+}
+
+bool has_search(PairMethod method) noexcept {
+  return method == PairMethod::exact || method == PairMethod::ilp || method == PairMethod::brute_force;
 }
 
 }  // namespace
 
-std::string_view name(PairRule rule) noexcept {
-  switch (rule) {
-    case PairRule::serial:
+std::string_view name(PairMethod method) noexcept {
+  switch (method) {
+    case PairMethod::serial:
       return "serial";
-    case PairRule::fifo:
+    case PairMethod::fifo:
       return "fifo";
-    case PairRule::align:
+    case PairMethod::align:
       return "align";
-    case PairRule::defer_literal:
+    case PairMethod::defer_literal:
       return "defer-literal";
-    case PairRule::defer:
+    case PairMethod::defer:
       return "defer";
+    case PairMethod::exact:
+      return "exact";
+    case PairMethod::ilp:
+      return "ilp";
+    case PairMethod::brute_force:
+      return "brute-force";
+  }
+  return "unknown";
+}
+
+std::string_view name(PairReason reason) noexcept {
+  switch (reason) {
+    case PairReason::optimal:
+      return "optimal";
+    case PairReason::feasible:
+      return "feasible";
+    case PairReason::limit:
+      return "stopped at its limit";
+    case PairReason::too_big:
+      return "too big";
   }
   return "unknown";
 }
@@ -112,29 +153,40 @@ std::string_view name(PairRule rule) noexcept {
 PairResult schedule_pair(const TaskGraph& graph, const PairOptions& options) {
   const auto began = Clock::now();
   const FlatGraph flat(graph);
-  return judged(flat,
-                options.rule == PairRule::serial ? one_after_another(flat)
-                                                 : streams(flat, order_of(flat, options.rule)),
-                began);
-}
-
-PairResult best_pair(const TaskGraph& graph, const Interference& interference) {
-  const auto began = Clock::now();
-  const FlatGraph flat(graph);
-  std::optional<PairSchedule> best;
-  Seconds best_time;
-  for (const PairRule rule : kRules) {
-    PairSchedule schedule = streams(flat, order_of(flat, rule));
-    const Seconds time = run_order(graph, schedule.order, interference).makespan;
-    if (best && (time > best_time || (time == best_time && schedule.makespan >= best->makespan))) continue;
-    best = std::move(schedule);
-    best_time = time;
+  Attempt tried = attempt(graph, flat, options);
+  if (tried.orders.empty()) {
+    tried.orders.push_back(order_of(flat, PairMethod::defer));
+    leave_to_pool(flat, options.pool_credit, tried.orders.front());
   }
-  return judged(flat, *std::move(best), began);
-}
 
-Seconds pair_bound(const TaskGraph& graph) {
-  return Seconds(bound_of(FlatGraph(graph)));
+  PairResult result;
+  result.work = tried.work;
+  for (std::size_t k = 0; k < tried.orders.size(); ++k) {
+    PairSchedule schedule = options.method == PairMethod::serial ? one_after_another(flat, tried.orders[k])
+                                                                 : streams(flat, tried.orders[k]);
+    const Seconds slowed = run_order(graph, schedule.order, options.interference).makespan;
+    const bool better =
+        slowed < result.slowed || (slowed == result.slowed && schedule.makespan < result.schedule.makespan);
+    result.best_nominal = k == 0 ? schedule.makespan : std::min(result.best_nominal, schedule.makespan);
+    if (k > 0 && !better) continue;
+    result.slowed = slowed;
+    result.schedule = std::move(schedule);
+  }
+
+  const double makespan = result.best_nominal.value();
+  const double simple = pair_bounds(graph, options.pool_credit).longest().value();
+  const double bound = tried.complete ? makespan : std::max(simple, tried.bound);
+  result.bound = Seconds(std::min(bound, makespan));
+  if (makespan <= bound * (1 + kRounding)) {
+    result.reason = PairReason::optimal;
+  } else {
+    result.gap = makespan / bound - 1;
+    result.reason = tried.too_big                ? PairReason::too_big
+                    : has_search(options.method) ? PairReason::limit
+                                                 : PairReason::feasible;
+  }
+  result.solve_time = Seconds(std::chrono::duration<double>(Clock::now() - began).count());
+  return result;
 }
 
 }  // namespace tessera::train

@@ -36,6 +36,18 @@ void run_nominal(const TaskGraph& graph, PairSchedule& schedule) {
   schedule.makespan = std::max(free[0], free[1]);
 }
 
+// What the order does not hold never starts.
+void leave_the_rest(const TaskGraph& graph, PairSchedule& schedule) {
+  if (schedule.order.size() == graph.tasks.size()) return;
+  std::vector<bool> launched(graph.tasks.size(), false);
+  for (const TaskId id : schedule.order) launched[id.index()] = true;
+  for (std::size_t i = 0; i < launched.size(); ++i) {
+    if (launched[i]) continue;
+    schedule.left.emplace_back(static_cast<std::int64_t>(i));
+    schedule.start[i] = schedule.end[i] = schedule.makespan;
+  }
+}
+
 // From event to event. A communication's end is known when it starts; a compute task's end is worked out anew
 // whenever a communication starts or ends beside it.
 class SlowedRun {
@@ -134,6 +146,7 @@ PairSchedule run_order(const TaskGraph& graph, std::span<const TaskId> order,
     run_nominal(graph, schedule);
   else
     SlowedRun(graph, interference, schedule).run();
+  leave_the_rest(graph, schedule);
   return schedule;
 }
 

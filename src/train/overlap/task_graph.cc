@@ -63,12 +63,13 @@ class ChunkBuilder {
   }
   void shared(const ChunkBlock& block, Pass pass, std::int32_t release) {
     if (!input_gradient_ || !block.cost->task(pass, TaskKind::shared).exists) return;
-    add(block, pass, TaskKind::shared, release);
+    add(block, pass, TaskKind::shared, release).leaf = true;
     beside_ = last();
   }
   void weight(const ChunkBlock& block, TaskKind kind, std::int32_t release) {
     if (!weight_gradient_ || !block.cost->task(Pass::weight, kind).exists) return;
-    add(block, Pass::weight, kind, release).movable = true;
+    Task& task = add(block, Pass::weight, kind, release);
+    task.movable = task.leaf = true;
   }
   // A shared expert whose block has no task to join it is due before the chain goes on.
   void end_of_block() {

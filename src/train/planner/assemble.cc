@@ -9,6 +9,7 @@
 #include "tessera/core/base/hash.h"
 #include "tessera/core/base/text.h"
 #include "tessera/core/model/count.h"
+#include "tessera/train/overlap/pair_bounds.h"
 
 namespace tessera::train {
 
@@ -268,7 +269,7 @@ Status schedule_pairs(const Job& job, ExecutionPlan& plan) {
       }
       order = *std::move(checked);
     } else {
-      order = best_pair(graph, plan.interference).schedule.order;
+      order = schedule_pair(graph, {.interference = plan.interference}).schedule.order;
     }
     pair.sequence = names_of(graph, order);
     pair.nominal = run_order(graph, order).makespan;

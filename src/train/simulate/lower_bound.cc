@@ -6,6 +6,7 @@
 #include "action_parts.h"
 #include "action_timing.h"
 #include "gradient_share.h"
+#include "tessera/train/overlap/pair_bounds.h"
 #include "tessera/train/simulate/simulate.h"
 
 namespace tessera::train {

@@ -84,7 +84,7 @@ ExecutionPlan sample_plan(std::uint64_t seed) {
         continue;
       const TaskGraph graph =
           pair_graph(plan.forward_graph(action.stage), plan.backward_graph(action.backward_stage));
-      const PairResult best = best_pair(graph, plan.interference);
+      const PairResult best = schedule_pair(graph, {.interference = plan.interference});
       plan.pairs.push_back({.forward = action.stage,
                             .backward = action.backward_stage,
                             .sequence = names_of(graph, best.schedule.order),

@@ -7,6 +7,7 @@
 #include <numeric>
 
 #include "tessera/train/overlap/check_pair.h"
+#include "tessera/train/overlap/pair_bounds.h"
 #include "train/overlap/brute_force.h"
 #include "train/testing.h"
 
@@ -22,8 +23,8 @@ using testing::random_pair;
 using testing::rounds;
 using testing::set;
 
-constexpr PairRule kRules[] = {PairRule::serial, PairRule::fifo, PairRule::align, PairRule::defer_literal,
-                               PairRule::defer};
+constexpr PairMethod kRules[] = {PairMethod::serial, PairMethod::fifo, PairMethod::align,
+                                 PairMethod::defer_literal, PairMethod::defer};
 
 std::vector<double> values(const std::vector<Seconds>& times) {
   std::vector<double> out;
@@ -57,8 +58,8 @@ TaskGraph layer_pair(double f_attn, double f_comm, double f_mlp, double b_comm, 
 
 TEST(SchedulePair, HidesCommunicationBehindTheOtherChunk) {
   const TaskGraph graph = layer_pair(2, 2, 2, 2, 2, 2, 1);
-  EXPECT_EQ(schedule_pair(graph, {.rule = PairRule::serial}).schedule.makespan, Seconds(18));
-  const PairResult result = schedule_pair(graph, {.rule = PairRule::defer});
+  EXPECT_EQ(schedule_pair(graph, {.method = PairMethod::serial}).schedule.makespan, Seconds(18));
+  const PairResult result = schedule_pair(graph, {.method = PairMethod::defer});
   EXPECT_EQ(result.schedule.makespan, Seconds(10));
   EXPECT_EQ(result.bound, Seconds(10));
   EXPECT_EQ(result.reason, PairReason::optimal);
@@ -72,11 +73,11 @@ TEST(SchedulePair, AlignTakesTheTaskThatFitsTheWindow) {
                  task({Pass::forward, TaskKind::attention, 1}, Resource::comp, 1, {}),
                  task({Pass::forward, TaskKind::dispatch, 2}, Resource::comm, 1, {}),
                  task({Pass::forward, TaskKind::dispatch, 3}, Resource::comm, 3, {2})};
-  const auto starts = [&](PairRule rule) {
-    return values(schedule_pair(graph, {.rule = rule}).schedule.start);
+  const auto starts = [&](PairMethod rule) {
+    return values(schedule_pair(graph, {.method = rule}).schedule.start);
   };
-  EXPECT_THAT(starts(PairRule::fifo), ElementsAre(0, 3, 0, 1));
-  EXPECT_THAT(starts(PairRule::align), ElementsAre(1, 0, 0, 1));
+  EXPECT_THAT(starts(PairMethod::fifo), ElementsAre(0, 3, 0, 1));
+  EXPECT_THAT(starts(PairMethod::align), ElementsAre(1, 0, 0, 1));
 }
 
 TEST(SchedulePair, AlignRunsTheBackboneBeforeWeightGradients) {
@@ -84,8 +85,8 @@ TEST(SchedulePair, AlignRunsTheBackboneBeforeWeightGradients) {
   graph.tasks = {task({Pass::weight, TaskKind::mlp, 0}, Resource::comp, 5, {}, true),
                  task({Pass::backward, TaskKind::mlp, 1}, Resource::comp, 1, {}),
                  task({Pass::backward, TaskKind::dispatch, 1}, Resource::comm, 5, {1})};
-  EXPECT_EQ(schedule_pair(graph, {.rule = PairRule::fifo}).schedule.makespan, Seconds(11));
-  EXPECT_EQ(schedule_pair(graph, {.rule = PairRule::align}).schedule.makespan, Seconds(6));
+  EXPECT_EQ(schedule_pair(graph, {.method = PairMethod::fifo}).schedule.makespan, Seconds(11));
+  EXPECT_EQ(schedule_pair(graph, {.method = PairMethod::align}).schedule.makespan, Seconds(6));
 }
 
 TEST(SchedulePair, DeferKeepsAWeightGradientFromDelayingTheChain) {
@@ -97,9 +98,9 @@ TEST(SchedulePair, DeferKeepsAWeightGradientFromDelayingTheChain) {
                  task({Pass::backward, TaskKind::dispatch, 0}, Resource::comm, 1, {0}),
                  task({Pass::backward, TaskKind::attention, 0}, Resource::comp, 1, {2}),
                  task({Pass::backward, TaskKind::combine, 1}, Resource::comm, 6, {3})};
-  EXPECT_EQ(schedule_pair(graph, {.rule = PairRule::align}).schedule.makespan, Seconds(12));
-  for (const PairRule rule : {PairRule::defer_literal, PairRule::defer}) {
-    const PairSchedule s = schedule_pair(graph, {.rule = rule}).schedule;
+  EXPECT_EQ(schedule_pair(graph, {.method = PairMethod::align}).schedule.makespan, Seconds(12));
+  for (const PairMethod rule : {PairMethod::defer_literal, PairMethod::defer}) {
+    const PairSchedule s = schedule_pair(graph, {.method = rule}).schedule;
     EXPECT_EQ(s.makespan, Seconds(9));
     EXPECT_THAT(values(s.start), ElementsAre(0, 3, 1, 2, 3));
   }
@@ -116,9 +117,9 @@ TEST(SchedulePair, OnlyDeferLetsABackfilledTaskOvershoot) {
                  task({Pass::forward, TaskKind::combine, 1}, Resource::comm, 3, {3}),
                  task({Pass::forward, TaskKind::head, 1}, Resource::comp, 1, {4}),
                  task({Pass::backward, TaskKind::combine, 2}, Resource::comm, 4, {3})};
-  EXPECT_EQ(schedule_pair(graph, {.rule = PairRule::align}).schedule.makespan, Seconds(13));
-  EXPECT_EQ(schedule_pair(graph, {.rule = PairRule::defer_literal}).schedule.makespan, Seconds(13));
-  const PairSchedule s = schedule_pair(graph, {.rule = PairRule::defer}).schedule;
+  EXPECT_EQ(schedule_pair(graph, {.method = PairMethod::align}).schedule.makespan, Seconds(13));
+  EXPECT_EQ(schedule_pair(graph, {.method = PairMethod::defer_literal}).schedule.makespan, Seconds(13));
+  const PairSchedule s = schedule_pair(graph, {.method = PairMethod::defer}).schedule;
   EXPECT_EQ(s.makespan, Seconds(12));
   EXPECT_THAT(values(s.start), ElementsAre(0, 5, 1, 4, 5, 9, 8));
 }
@@ -127,8 +128,8 @@ TEST(SchedulePair, IsDeterministic) {
   Random random(5);
   for (int i = 0; i < 50; ++i) {
     const TaskGraph graph = random_pair(random, random.below(6), random.below(6), i % 2 == 0 ? 0 : 1);
-    for (const PairRule rule : kRules) {
-      const PairResult a = schedule_pair(graph, {.rule = rule}), b = schedule_pair(graph, {.rule = rule});
+    for (const PairMethod rule : kRules) {
+      const PairResult a = schedule_pair(graph, {.method = rule}), b = schedule_pair(graph, {.method = rule});
       EXPECT_EQ(a.schedule.order, b.schedule.order);
       EXPECT_EQ(a.schedule.makespan, b.schedule.makespan);
     }
@@ -138,42 +139,42 @@ TEST(SchedulePair, IsDeterministic) {
 TEST(SchedulePair, EveryRuleIsLegalOnRandomPairs) {
   Random random(11);
   const int pairs = rounds(2'000, 40'000);
-  std::map<PairRule, double> gap;
+  std::map<PairMethod, double> gap;
   for (int i = 0; i < pairs; ++i) {
     const TaskGraph graph = random_pair(random, random.below(7), random.below(7), i % 4 == 0 ? 0 : 1);
     const double bound = pair_bound(graph).value();
     double aligned = 0;
-    for (const PairRule rule : kRules) {
-      const PairResult result = schedule_pair(graph, {.rule = rule});
+    for (const PairMethod rule : kRules) {
+      const PairResult result = schedule_pair(graph, {.method = rule});
       const Status status = check_pair(graph, result.schedule);
       ASSERT_TRUE(status) << name(rule) << ", pair " << i << ": " << status.error().text();
       const double makespan = result.schedule.makespan.value();
       ASSERT_GE(makespan, bound * (1 - 1e-12));
       ASSERT_LE(result.bound, result.schedule.makespan);
       EXPECT_EQ(result.reason == PairReason::optimal, result.gap == 0);
-      if (rule != PairRule::serial) {  // the order alone, on two streams, gives the same times
+      if (rule != PairMethod::serial) {  // the order alone, on two streams, gives the same times
         ASSERT_EQ(run_order(graph, result.schedule.order).makespan, result.schedule.makespan);
         ASSERT_EQ(run_order(graph, result.schedule.order).start, result.schedule.start);
       }
-      if (rule == PairRule::align) aligned = makespan;
-      if (rule == PairRule::defer) {
+      if (rule == PairMethod::align) aligned = makespan;
+      if (rule == PairMethod::defer) {
         ASSERT_LE(makespan, aligned);
       }
       gap[rule] += bound > 0 ? makespan / bound - 1 : 0;
     }
   }
   // Mean gaps to the bound, which is below the optimum on hard pairs.
-  for (const PairRule rule : kRules)
+  for (const PairMethod rule : kRules)
     RecordProperty(std::string(name(rule)), std::to_string(100 * gap[rule] / pairs));
-  EXPECT_LT(gap[PairRule::defer], gap[PairRule::align]);
-  EXPECT_LT(gap[PairRule::align], gap[PairRule::fifo]);
-  EXPECT_LT(gap[PairRule::fifo], gap[PairRule::serial]);
+  EXPECT_LT(gap[PairMethod::defer], gap[PairMethod::align]);
+  EXPECT_LT(gap[PairMethod::align], gap[PairMethod::fifo]);
+  EXPECT_LT(gap[PairMethod::fifo], gap[PairMethod::serial]);
 }
 
 TEST(SchedulePair, NoRuleBeatsTheOptimum) {
   Random random(23);
   int small = 0, hard = 0;
-  std::map<PairRule, int> optimal;
+  std::map<PairMethod, int> optimal;
   const int pairs = rounds(600, 6'000);
   while (small < pairs) {
     const TaskGraph graph = random_pair(random, random.below(3), random.below(3), random.chance(0.3) ? 0 : 1);
@@ -183,15 +184,15 @@ TEST(SchedulePair, NoRuleBeatsTheOptimum) {
     const double bound = pair_bound(graph).value();
     ASSERT_LE(bound, optimum * (1 + 1e-12));
     hard += bound < optimum * (1 - 1e-9) ? 1 : 0;
-    for (const PairRule rule : kRules) {
-      const double makespan = schedule_pair(graph, {.rule = rule}).schedule.makespan.value();
+    for (const PairMethod rule : kRules) {
+      const double makespan = schedule_pair(graph, {.method = rule}).schedule.makespan.value();
       ASSERT_GE(makespan, optimum * (1 - 1e-12)) << name(rule);
       optimal[rule] += makespan <= optimum * (1 + 1e-9) ? 1 : 0;
     }
   }
-  for (const PairRule rule : kRules) RecordProperty(std::string(name(rule)), optimal[rule]);
+  for (const PairMethod rule : kRules) RecordProperty(std::string(name(rule)), optimal[rule]);
   RecordProperty("hard", hard);
-  EXPECT_GT(optimal[PairRule::defer], pairs * 8 / 10);
+  EXPECT_GT(optimal[PairMethod::defer], pairs * 8 / 10);
 }
 
 // ---------------------------------------------------------------------------------- interference
@@ -285,7 +286,7 @@ TEST(RunOrder, AgreesWithSmallStepsOfTime) {
   Random random(31);
   for (int i = 0; i < 60; ++i) {
     const TaskGraph graph = random_pair(random, random.between(1, 3), random.between(1, 3));
-    const std::vector<TaskId> order = schedule_pair(graph, {.rule = PairRule::align}).schedule.order;
+    const std::vector<TaskId> order = schedule_pair(graph, {.method = PairMethod::align}).schedule.order;
     const Interference rates{.compute_bound_rate = 0.5 + 0.5 * random.unit(),
                              .memory_bound_rate = 0.5 + 0.5 * random.unit()};
     const double dt = 1e-4;
@@ -300,8 +301,8 @@ TEST(RunOrder, IsNeverFasterThanNominalNorSlowerThanAllSlowed) {
   for (int i = 0; i < rounds(500, 5'000); ++i) {
     const TaskGraph graph = random_pair(random, random.below(5), random.below(5), i % 3 == 0 ? 0 : 1);
     const Interference rates{.compute_bound_rate = 0.8, .memory_bound_rate = 0.9};
-    for (const PairRule rule : kRules) {
-      const PairResult nominal = schedule_pair(graph, {.rule = rule});
+    for (const PairMethod rule : kRules) {
+      const PairResult nominal = schedule_pair(graph, {.method = rule});
       const PairSchedule slowed = run_order(graph, nominal.schedule.order, rates);
       const double base = run_order(graph, nominal.schedule.order).makespan.value();
       ASSERT_GE(slowed.makespan.value(), base * (1 - 1e-12));
@@ -315,11 +316,12 @@ TEST(BestPair, IsTheBestRuleUnderInterference) {
   for (int i = 0; i < rounds(300, 3'000); ++i) {
     const TaskGraph graph = random_pair(random, random.below(6), random.below(6), i % 3 == 0 ? 0 : 1);
     const Interference rates{.compute_bound_rate = 0.85, .memory_bound_rate = 0.95};
-    const PairResult best = best_pair(graph, rates);
+    const PairResult best = schedule_pair(graph, {.interference = rates});
     ASSERT_TRUE(check_pair(graph, best.schedule));
     const Seconds time = run_order(graph, best.schedule.order, rates).makespan;
-    for (const PairRule rule : kRules)
-      ASSERT_LE(time, run_order(graph, schedule_pair(graph, {.rule = rule}).schedule.order, rates).makespan);
+    for (const PairMethod rule : kRules)
+      ASSERT_LE(time,
+                run_order(graph, schedule_pair(graph, {.method = rule}).schedule.order, rates).makespan);
   }
 }
 

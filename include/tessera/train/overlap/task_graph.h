@@ -23,6 +23,7 @@ struct Task {
   double compute_share = 1.0;  ///< see TaskCost
   double host_share = 0.0;     ///< see TaskCost: no interference slows this part
   bool movable = false;        ///< W: may run any time after its release
+  bool leaf = false;           ///< beside the chain: W, and what must be done before a task of the chain
   std::vector<TaskId> after;   ///< must have finished before this starts
 };
 
