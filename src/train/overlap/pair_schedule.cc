@@ -42,6 +42,7 @@ LaunchOrder order_of(const FlatGraph& graph, PairMethod rule) {
 // The weight gradients at the end of compute, as far as the credit goes.
 void leave_to_pool(const FlatGraph& graph, Seconds credit, LaunchOrder& order) {
   double left = credit.value();
+  if (left <= 0) return;
   for (std::size_t i = order.size(); i-- > 0;) {
     const std::int32_t task = order[i];
     if (graph.stream[task] != 0) continue;

@@ -382,7 +382,7 @@ TEST(CheckPair, FindsEveryKindOfFault) {
   EXPECT_THAT(fault([](PairSchedule& s) { s.makespan += Seconds(1); }),
               HasSubstr("the makespan is 10 s, not 11 s"));
   EXPECT_THAT(fault([](PairSchedule& s) { s.order.pop_back(); }),
-              HasSubstr("10 tasks, but 10 starts and 9 launches"));
+              HasSubstr("10 tasks, but 10 starts, 9 launches and 0 left to the pool"));
   EXPECT_THAT(fault([](PairSchedule& s) { s.order[1] = s.order[0]; }), HasSubstr("is launched twice"));
   EXPECT_THAT(fault([](PairSchedule& s) { std::swap(s.order[8], s.order[9]); }),
               HasSubstr("is launched after W_ATTN:L1 but starts before it"));
