@@ -44,13 +44,11 @@ Rules run_rules(const FlatGraph& flat) {
 
 class Exact {
  public:
-  Exact(const ChainPair& pair, const FlatGraph& flat, const PairOptions& options)
-      : pair_(pair), search_(pair), options_(options) {
+  Exact(const ChainPair& pair, const PairOptions& options) : pair_(pair), search_(pair), options_(options) {
     if (options.time_limit)
       until_ =
           std::chrono::steady_clock::now() + std::chrono::duration_cast<std::chrono::steady_clock::duration>(
                                                  std::chrono::duration<double>(options.time_limit->value()));
-    static_cast<void>(flat);
   }
 
   void solve(Ticks simple_bound, Ticks upper) {
@@ -83,6 +81,7 @@ class Exact {
 
   [[nodiscard]] bool closed() const noexcept { return lower_ >= upper_; }
   [[nodiscard]] Ticks lower() const noexcept { return lower_; }
+  [[nodiscard]] Ticks upper() const noexcept { return upper_; }
   [[nodiscard]] const LaunchOrder& order() const noexcept { return order_; }
   [[nodiscard]] std::int64_t work() const noexcept { return work_; }
 
@@ -112,6 +111,17 @@ class Exact {
   bool exhausted_ = false;
 };
 
+// What holds for the graph as it is, when the search ran on a tightened one.
+Ticks loose_bound(const TaskGraph& graph, const PairOptions& options, Ticks horizon) {
+  const std::optional<ChainPair> loose = chain_pair(graph, options.pool_credit, Ties::loosen);
+  if (!loose) return 0;
+  FluidBound fluid;
+  fluid.build(*loose, horizon, kWays);
+  Times root{};
+  root[4] = loose->sum(loose->at_start);
+  return std::min(fluid.finish(0, 0, root), horizon - 1);
+}
+
 bool slows(const Interference& interference) noexcept {
   return interference.compute_bound_rate != 1.0 || interference.memory_bound_rate != 1.0;
 }
@@ -133,10 +143,11 @@ Attempt solve_exact(const TaskGraph& graph, const PairOptions& options) {
   std::optional<ChainPair> pair = chain_pair(graph, options.pool_credit);
   if (pair) {
     const Ticks upper = makespan_of(*pair, flat, rules.orders[rules.best]);
-    Exact exact(*pair, flat, options);
+    Exact exact(*pair, options);
     exact.solve(std::min(upper, static_cast<Ticks>(std::ceil(simple / pair->tick * (1 - kRounding)))), upper);
-    out.complete = out.complete || (exact.closed() && !pair->tightened);
-    if (!pair->tightened) out.bound = static_cast<double>(exact.lower()) * pair->tick * (1 - kRounding);
+    const Ticks bound = pair->tightened ? loose_bound(graph, options, upper + 1) : exact.lower();
+    out.bound = static_cast<double>(bound) * pair->tick * (1 - kRounding);
+    out.complete = out.complete || bound >= exact.upper();
     if (!exact.order().empty()) out.orders.push_back(exact.order());
     if (!nominal)
       for (LaunchOrder& order : exact.good_orders()) out.orders.push_back(std::move(order));
