@@ -18,6 +18,8 @@ namespace {
 constexpr double kRounding = 1e-12;
 // Width of the beam that runs before the fluid bound is built, and growth of the passes after it.
 constexpr std::size_t kFirstWidth = 3, kWidthStep = 4, kSecondWidth = 16;
+// How far into the gap the second target lies.
+constexpr double kFirstReach = 0.125;
 // Ways kept per point of the fluid bound.
 constexpr std::size_t kWays = 64;
 // Under interference: orders kept, how much longer than the optimum they may be, and the width they come
@@ -62,12 +64,8 @@ class Exact {
     root[4] = pair_.sum(pair_.at_start);
     raise(fluid_.finish(0, 0, root));
     for (std::size_t width = kSecondWidth; !closed() && !exhausted_; width *= kWidthStep) {
-      // A complete pass that finds nothing says where the next schedule could end; each such step is cheap
-      // while the passes stay complete.
-      while (!closed() && !exhausted_ && pass(lower_, width, &fluid_).complete) {
-      }
-      if (closed() || exhausted_) break;
-      pass(upper_ - 1, width, &fluid_);
+      close_in(width);
+      if (!closed() && !exhausted_) pass(upper_ - 1, width, &fluid_);
     }
   }
 
@@ -86,6 +84,24 @@ class Exact {
   [[nodiscard]] std::int64_t work() const noexcept { return work_; }
 
  private:
+  // Asks for a schedule at the lower bound; while a pass is complete and finds none, for one ever further
+  // into the gap. A low cut keeps few labels, so these passes stay complete at widths where the last one is
+  // not.
+  void close_in(std::size_t width) {
+    double reach = 0;
+    while (!closed() && !exhausted_) {
+      const Ticks before = upper_;
+      const auto target = lower_ + static_cast<Ticks>(reach * static_cast<double>(upper_ - 1 - lower_));
+      const bool complete = pass(target, width, &fluid_).complete;
+      if (upper_ < before)
+        reach = 0;
+      else if (!complete || reach >= 1)
+        return;
+      else
+        reach = std::min(1.0, std::max(kFirstReach, 2 * reach));
+    }
+  }
+
   PassOutcome pass(Ticks cut, std::size_t width, const FluidBound* fluid) {
     const PassOutcome outcome = search_.run(
         {.cut = cut, .width = width, .labels = options_.work_limit - work_, .until = until_}, fluid);
