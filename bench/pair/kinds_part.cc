@@ -202,11 +202,10 @@ void print_reasons(const Cell& cell, const std::vector<KindPair>& pairs) {
       "{:.1f} % "
       "with one GDN layer\nbeside each softmax layer and {:.1f} % with three; {:.1f} % and {:.1f} % are "
       "saved. "
-      "The ceiling is the communication there is,\nso the difference lies in what is not published: layers "
-      "per "
-      "chunk and EP, CP. With EP inside a node or two there is less to\nhide, as below; it is the layout, "
-      "not the "
-      "order, that decides.\n",
+      "The ceiling is the communication there\nis beside the softmax core, so the rest of the difference "
+      "lies in "
+      "what is not published: layers a chunk, EP and CP. With EP in one\nor two nodes there is less to hide, "
+      "and with EP64 more, as below.\n",
       milliseconds(comm), attention(block('G')), attention(block('A')), share(forward), share(backward),
       100 * gdn.ceiling, 100 * gdn.mean(), 100 * two.ceiling, 100 * four.ceiling, 100 * two.mean(),
       100 * four.mean());
