@@ -1,6 +1,6 @@
 // BENCH=pair: interleaving a forward and a backward chunk. How many pairs exact proves optimal and how fast,
 // how far the list rules are from the optimum, and how the MILP compares.
-//   pair [parts]      PARTS=grid,mixed,random,ilp,interference,kinds; all without
+//   make bench BENCH=pair PARTS=grid,ilp      of grid, mixed, random, ilp, interference, kinds; all without
 //
 // Every schedule is checked before a figure is printed: legal, not below its bound, and exact not longer than
 // any list rule. One wrong answer ends the benchmark.

@@ -28,16 +28,25 @@ struct Duel {
   bool hard = false;
   Timed exact, ilp;
   [[nodiscard]] bool proved() const { return ilp.result.reason == train::PairReason::optimal; }
+  [[nodiscard]] bool stopped() const { return ilp.seconds >= kLimit.value(); }
   /// A run stopped at the limit counts as the limit.
-  [[nodiscard]] double ilp_seconds() const { return std::min(ilp.seconds, kLimit.value()); }
-  [[nodiscard]] double speedup() const { return ilp_seconds() / exact.seconds; }
+  [[nodiscard]] double ilp_seconds() const { return stopped() ? kLimit.value() : ilp.seconds; }
+  /// By the threads' CPU time: other programs stretch a minute of HiGHS, but not the least of three
+  /// microseconds, so on a busy machine the ratio of wall clocks flatters exact.
+  [[nodiscard]] double speedup() const {
+    return (stopped() ? kLimit.value() : ilp.cpu_seconds) / exact.cpu_seconds;
+  }
+  [[nodiscard]] double wall_speedup() const { return ilp_seconds() / exact.seconds; }
 };
 
 void solve_exact(Duel& duel) {
   const Pinned pinned;
   duel.exact = timed(duel.pair.graph);
-  for (int repeat = 1; repeat < 3; ++repeat)
-    duel.exact.seconds = std::min(duel.exact.seconds, timed(duel.pair.graph).seconds);
+  for (int repeat = 1; repeat < 3; ++repeat) {
+    const Timed again = timed(duel.pair.graph);
+    duel.exact.seconds = std::min(duel.exact.seconds, again.seconds);
+    duel.exact.cpu_seconds = std::min(duel.exact.cpu_seconds, again.cpu_seconds);
+  }
 }
 
 void solve_ilp(std::vector<Duel>& duels) {
@@ -69,9 +78,9 @@ void check(Duel& duel) {
   not_below(exact.best_nominal, ilp.bound, "exact is not below ilp's bound");
 }
 
-double geometric_mean(const std::vector<const Duel*>& duels) {
+double geometric_mean(const std::vector<const Duel*>& duels, double (Duel::*ratio)() const) {
   double log_sum = 0;
-  for (const Duel* duel : duels) log_sum += std::log(duel->speedup());
+  for (const Duel* duel : duels) log_sum += std::log((duel->*ratio)());
   return duels.empty() ? 0 : std::exp(log_sum / static_cast<double>(duels.size()));
 }
 
@@ -97,7 +106,8 @@ std::vector<std::string> cells(std::string title, const std::vector<const Duel*>
           fmt::format("{:.2f}", quantile(ilp_seconds, 1)),
           fmt::format("{:.0f}", nodes),
           fmt::format("{:.4f} %", 100 * worst),
-          fmt::format("{:.0f}", geometric_mean(duels))};
+          fmt::format("{:.0f}", geometric_mean(duels, &Duel::speedup)),
+          fmt::format("{:.0f}", geometric_mean(duels, &Duel::wall_speedup))};
 }
 
 }  // namespace
@@ -115,7 +125,7 @@ Status run_ilp(Figures& figures) {
   for (Duel& duel : duels) check(duel);
 
   Table table({"size", "pairs", "exact proved", "p50 ms", "max ms", "ilp proved", "p50 s", "max s", "nodes",
-               "ilp worst above", "ilp / exact"});
+               "ilp worst above", "ilp / exact", "by wall clock"});
   std::vector<const Duel*> all;
   for (int layers = 1; layers <= kLargestWindow; ++layers) {
     std::vector<const Duel*> some;
@@ -128,15 +138,16 @@ Status run_ilp(Figures& figures) {
   std::ranges::copy_if(all, std::back_inserter(hard), &Duel::hard);
   table.add(cells("hard", hard));
   table.add(cells("all", all));
-  table.add({"goal", ">= 42", "", "", "", "", "", "", "", "", fmt::format(">= {:.0f}", kGoal)});
+  table.add({"goal", ">= 42", "", "", "", "", "", "", "", "", fmt::format(">= {:.0f}", kGoal), ""});
   fmt::print(
       "\nMILP on HiGHS, one thread each, {} at a time, limit {} s (a stopped run counts as that), from a "
       "list rule's\nschedule; exact's time is the least of 3; ilp / exact is the geometric mean of the "
-      "ratios\n\n",
+      "ratios,\nby the threads' CPU time\n\n",
       kAtATime, kLimit.value());
   table.print();
-  figures["speedup_vs_ilp"] = geometric_mean(all);
-  figures["speedup_vs_ilp_hard"] = geometric_mean(hard);
+  figures["speedup_vs_ilp"] = geometric_mean(all, &Duel::speedup);
+  figures["speedup_vs_ilp_wall"] = geometric_mean(all, &Duel::wall_speedup);
+  figures["speedup_vs_ilp_hard"] = geometric_mean(hard, &Duel::speedup);
   figures["ilp_pairs"] = all.size();
   figures["ilp_proved"] = static_cast<std::size_t>(std::ranges::count_if(duels, &Duel::proved));
   return {};

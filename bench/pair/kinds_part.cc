@@ -192,20 +192,15 @@ void print_reasons(const Cell& cell, const std::vector<KindPair>& pairs) {
     return 100 * (wire / (wire + graph.load(Resource::comp)));
   };
   fmt::print(
-      "Every layer sends {:.1f} ms in F + B, whatever its mixer. A Gated DeltaNet mixer computes {:.1f} ms, "
-      "a "
-      "softmax one {:.1f} ms.\n\n"
-      "Complementary (published 41.6 %): two GDN chunks are, for F is {:.0f} % communication and B+W {:.0f} "
-      "%. "
-      "Of {:.1f} % that could\nhide, {:.1f} % do.\n"
-      "Both compute heavy (published 14.0 %): the softmax core is so long that no order saves more than "
-      "{:.1f} % "
-      "with one GDN layer\nbeside each softmax layer and {:.1f} % with three; {:.1f} % and {:.1f} % are "
-      "saved. "
-      "The ceiling is the communication there\nis beside the softmax core, so the rest of the difference "
-      "lies in "
-      "what is not published: layers a chunk, EP and CP. With EP in one\nor two nodes there is less to hide, "
-      "and with EP64 more, as below.\n",
+      "Every layer sends {:.1f} ms in F + B, whatever its mixer. A Gated DeltaNet mixer computes {:.1f} ms,\n"
+      "a softmax one {:.1f} ms.\n"
+      "Complementary (published 41.6 %): two GDN chunks are, for F is {:.0f} % communication and B+W\n"
+      "{:.0f} %. Of {:.1f} % that could hide, {:.1f} % do.\n"
+      "Both compute heavy (published 14.0 %): the softmax core is so long that no order saves more than\n"
+      "{:.1f} % with one GDN layer beside each softmax layer and {:.1f} % with three; {:.1f} % and {:.1f} %\n"
+      "are saved. The ceiling is the communication there is beside the softmax core, so the rest of the\n"
+      "difference lies in what is not published: layers a chunk, EP and CP. With EP in one or two nodes\n"
+      "there is less to hide, and with EP64 more, as below.\n",
       milliseconds(comm), attention(block('G')), attention(block('A')), share(forward), share(backward),
       100 * gdn.ceiling, 100 * gdn.mean(), 100 * two.ceiling, 100 * four.ceiling, 100 * two.mean(),
       100 * four.mean());

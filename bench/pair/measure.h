@@ -24,7 +24,8 @@ class Pinned {
 
 struct Timed {
   train::PairResult result;
-  double seconds = 0;
+  double seconds = 0;      ///< wall clock
+  double cpu_seconds = 0;  ///< of this thread: what a busy machine does not stretch
 };
 [[nodiscard]] Timed timed(const train::TaskGraph& graph, const train::PairOptions& options = {});
 
