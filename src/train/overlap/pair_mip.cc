@@ -125,8 +125,8 @@ void PairMip::after(Task earlier, Task later) {
 }
 
 void PairMip::add_columns(double longest) {
-  const double shortest = std::min(shortest_makespan(), longest);
-  makespan_ = model_.add_column({.lower = shortest, .upper = longest * (1 + kRounding), .cost = 1});
+  simple_bound_ = std::min(shortest_makespan(), longest);
+  makespan_ = model_.add_column({.lower = simple_bound_, .upper = longest * (1 + kRounding), .cost = 1});
   for (Task i = 0; i < size(); ++i)
     start_.push_back(model_.add_column({.lower = head_[at(i)], .upper = latest_[at(i)] * (1 + kRounding)}));
   for (Task i = 0; i < size(); ++i) {

@@ -28,6 +28,8 @@ class PairMip {
 
   [[nodiscard]] const MipModel& model() const noexcept { return model_; }
   [[nodiscard]] double unit() const noexcept { return unit_; }  ///< seconds in a unit of the model's time
+  /// Longest chain or most work on a stream, in seconds: no schedule is shorter.
+  [[nodiscard]] double simple_bound() const noexcept { return simple_bound_ * unit_; }
 
   /// Column values of a schedule no longer than `longest`; the tasks it lacks are left to the pool.
   [[nodiscard]] std::vector<double> values_of(const LaunchOrder& order) const;
@@ -70,6 +72,7 @@ class PairMip {
   std::vector<std::optional<MipColumn>> left_;
   std::vector<MipColumn> start_;
   MipColumn makespan_;
+  double simple_bound_ = 0;
   std::vector<Choice> choices_;
   std::vector<std::pair<Task, Task>> twins_;    // the first goes first
   std::vector<std::pair<Task, Task>> decided_;  // the first goes first
