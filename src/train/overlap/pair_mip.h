@@ -58,9 +58,10 @@ class PairMip {
   void add_columns(double longest);
   void add_order_choices();
   void add_position_cuts();
-  // terms of −(length of task), as far as it is not left to the pool; its constant part comes back
-  double subtract_length(Task task, std::vector<MipTerm>& terms) const;
-  void after(Task earlier, Task later);
+  // For a row `terms ≥ …` whose right side has the task's length·(1 − left): adds what belongs on the left
+  // side and gives the constant on the right.
+  double demand_length(Task task, std::vector<MipTerm>& terms) const;
+  void add_sequence(Task earlier, Task later);
 
   const FlatGraph& graph_;
   double unit_;
