@@ -1,5 +1,3 @@
-#include "tessera/train/partition/rivals.h"
-
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -7,6 +5,7 @@
 #include <numeric>
 #include <random>
 
+#include "tessera/train/partition/rivals.h"
 #include "train/testing_model.h"
 
 namespace tessera::train {
