@@ -20,7 +20,8 @@ double tick_of(const TaskGraph& graph) noexcept {
 
 class Builder {
  public:
-  Builder(const TaskGraph& graph, Seconds pool_credit) : graph_(graph), place_(graph.tasks.size()) {
+  Builder(const TaskGraph& graph, Seconds pool_credit, Ties ties)
+      : graph_(graph), ties_(ties), place_(graph.tasks.size()) {
     pair_.tick = tick_of(graph);
     for (const Task& task : graph.tasks)
       pair_.duration.push_back(static_cast<Ticks>(std::llround(task.duration.value() / pair_.tick)));
@@ -44,7 +45,7 @@ class Builder {
       for (const std::int32_t before : found.needs) found.leaf.needs |= bit(before);
       needed |= found.leaf.needs;
     }
-    if (!set_deadlines()) return std::nullopt;
+    if (ties_ == Ties::tighten && !set_deadlines()) return std::nullopt;
     for (std::size_t k = 0; k < found_.size(); ++k) {
       Found& found = found_[k];
       const LeafSet own = LeafSet{1} << k;
@@ -130,7 +131,8 @@ class Builder {
       }
       while (found.release >= 0 && chain[static_cast<std::size_t>(found.release)].comm) {
         pair_.tightened = true;
-        if (++found.release == std::ssize(chain)) return false;
+        found.release += ties_ == Ties::tighten ? 1 : -1;
+        if (found.release == std::ssize(chain)) return false;
       }
       release_of[t] = found.release;
       needs_of[t] = found.needs;
@@ -189,6 +191,7 @@ class Builder {
   }
 
   const TaskGraph& graph_;
+  Ties ties_;
   ChainPair pair_;
   std::vector<Place> place_;
   std::vector<Found> found_;
@@ -204,8 +207,8 @@ Ticks ChainPair::sum(LeafSet set) const noexcept {
   return total;
 }
 
-std::optional<ChainPair> chain_pair(const TaskGraph& graph, Seconds pool_credit) {
-  return Builder(graph, pool_credit).build();
+std::optional<ChainPair> chain_pair(const TaskGraph& graph, Seconds pool_credit, Ties ties) {
+  return Builder(graph, pool_credit, ties).build();
 }
 
 Ticks makespan_of(const ChainPair& pair, const FlatGraph& graph, std::span<const std::int32_t> order) {

@@ -55,8 +55,15 @@ struct ChainPair {
   [[nodiscard]] Ticks sum(LeafSet set) const noexcept;
 };
 
+/// What becomes of a leaf that a comm operation releases or waits for.
+enum class Ties : std::uint8_t {
+  tighten,  ///< released later, due earlier: every schedule found is legal
+  loosen,   ///< released earlier, due never: bounds hold for the graph; no schedule is meant
+};
+
 /// Nothing when the graph is not two chains with leaves, or has more than kMostLeaves of them.
-[[nodiscard]] std::optional<ChainPair> chain_pair(const TaskGraph& graph, Seconds pool_credit);
+[[nodiscard]] std::optional<ChainPair> chain_pair(const TaskGraph& graph, Seconds pool_credit,
+                                                  Ties ties = Ties::tighten);
 
 /// Makespan of an order, in ticks.
 [[nodiscard]] Ticks makespan_of(const ChainPair& pair, const FlatGraph& graph,

@@ -18,6 +18,8 @@ namespace {
 constexpr double kRounding = 1e-12;
 // Width of the beam that runs before the fluid bound is built, and growth of the passes after it.
 constexpr std::size_t kFirstWidth = 3, kWidthStep = 4, kSecondWidth = 16;
+// How far into the gap the second target lies.
+constexpr double kFirstReach = 0.125;
 // Ways kept per point of the fluid bound.
 constexpr std::size_t kWays = 64;
 // Under interference: orders kept, how much longer than the optimum they may be, and the width they come
@@ -44,13 +46,11 @@ Rules run_rules(const FlatGraph& flat) {
 
 class Exact {
  public:
-  Exact(const ChainPair& pair, const FlatGraph& flat, const PairOptions& options)
-      : pair_(pair), search_(pair), options_(options) {
+  Exact(const ChainPair& pair, const PairOptions& options) : pair_(pair), search_(pair), options_(options) {
     if (options.time_limit)
       until_ =
           std::chrono::steady_clock::now() + std::chrono::duration_cast<std::chrono::steady_clock::duration>(
                                                  std::chrono::duration<double>(options.time_limit->value()));
-    static_cast<void>(flat);
   }
 
   void solve(Ticks simple_bound, Ticks upper) {
@@ -64,12 +64,8 @@ class Exact {
     root[4] = pair_.sum(pair_.at_start);
     raise(fluid_.finish(0, 0, root));
     for (std::size_t width = kSecondWidth; !closed() && !exhausted_; width *= kWidthStep) {
-      // A complete pass that finds nothing says where the next schedule could end; each such step is cheap
-      // while the passes stay complete.
-      while (!closed() && !exhausted_ && pass(lower_, width, &fluid_).complete) {
-      }
-      if (closed() || exhausted_) break;
-      pass(upper_ - 1, width, &fluid_);
+      close_in(width);
+      if (!closed() && !exhausted_) pass(upper_ - 1, width, &fluid_);
     }
   }
 
@@ -83,10 +79,29 @@ class Exact {
 
   [[nodiscard]] bool closed() const noexcept { return lower_ >= upper_; }
   [[nodiscard]] Ticks lower() const noexcept { return lower_; }
+  [[nodiscard]] Ticks upper() const noexcept { return upper_; }
   [[nodiscard]] const LaunchOrder& order() const noexcept { return order_; }
   [[nodiscard]] std::int64_t work() const noexcept { return work_; }
 
  private:
+  // Asks for a schedule at the lower bound; while a pass is complete and finds none, for one ever further
+  // into the gap. A low cut keeps few labels, so these passes stay complete at widths where the last one is
+  // not.
+  void close_in(std::size_t width) {
+    double reach = 0;
+    while (!closed() && !exhausted_) {
+      const Ticks before = upper_;
+      const auto target = lower_ + static_cast<Ticks>(reach * static_cast<double>(upper_ - 1 - lower_));
+      const bool complete = pass(target, width, &fluid_).complete;
+      if (upper_ < before)
+        reach = 0;
+      else if (!complete || reach >= 1)
+        return;
+      else
+        reach = std::min(1.0, std::max(kFirstReach, 2 * reach));
+    }
+  }
+
   PassOutcome pass(Ticks cut, std::size_t width, const FluidBound* fluid) {
     const PassOutcome outcome = search_.run(
         {.cut = cut, .width = width, .labels = options_.work_limit - work_, .until = until_}, fluid);
@@ -112,6 +127,17 @@ class Exact {
   bool exhausted_ = false;
 };
 
+// What holds for the graph as it is, when the search ran on a tightened one.
+Ticks loose_bound(const TaskGraph& graph, const PairOptions& options, Ticks horizon) {
+  const std::optional<ChainPair> loose = chain_pair(graph, options.pool_credit, Ties::loosen);
+  if (!loose) return 0;
+  FluidBound fluid;
+  fluid.build(*loose, horizon, kWays);
+  Times root{};
+  root[4] = loose->sum(loose->at_start);
+  return std::min(fluid.finish(0, 0, root), horizon - 1);
+}
+
 bool slows(const Interference& interference) noexcept {
   return interference.compute_bound_rate != 1.0 || interference.memory_bound_rate != 1.0;
 }
@@ -133,10 +159,11 @@ Attempt solve_exact(const TaskGraph& graph, const PairOptions& options) {
   std::optional<ChainPair> pair = chain_pair(graph, options.pool_credit);
   if (pair) {
     const Ticks upper = makespan_of(*pair, flat, rules.orders[rules.best]);
-    Exact exact(*pair, flat, options);
+    Exact exact(*pair, options);
     exact.solve(std::min(upper, static_cast<Ticks>(std::ceil(simple / pair->tick * (1 - kRounding)))), upper);
-    out.complete = out.complete || (exact.closed() && !pair->tightened);
-    if (!pair->tightened) out.bound = static_cast<double>(exact.lower()) * pair->tick * (1 - kRounding);
+    const Ticks bound = pair->tightened ? loose_bound(graph, options, upper + 1) : exact.lower();
+    out.bound = static_cast<double>(bound) * pair->tick * (1 - kRounding);
+    out.complete = out.complete || bound >= exact.upper();
     if (!exact.order().empty()) out.orders.push_back(exact.order());
     if (!nominal)
       for (LaunchOrder& order : exact.good_orders()) out.orders.push_back(std::move(order));

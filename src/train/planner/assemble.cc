@@ -9,7 +9,7 @@
 #include "tessera/core/base/hash.h"
 #include "tessera/core/base/text.h"
 #include "tessera/core/model/count.h"
-#include "tessera/train/overlap/pair_bounds.h"
+#include "tessera/train/overlap/pair_table.h"
 
 namespace tessera::train {
 
@@ -135,6 +135,14 @@ std::string layout_fingerprint(const ExecutionPlan& plan) {
   return fingerprint(bytes);
 }
 
+std::vector<std::int32_t> chunk_signature(const ExecutionPlan& plan, StageId stage) {
+  const BlockRange range = plan.partition.stages[stage.index()];
+  std::vector<std::int32_t> kinds;
+  for (std::int32_t b = range.begin; b < range.end; ++b)
+    kinds.push_back(plan.blocks[static_cast<std::size_t>(b)].cost);
+  return kinds;
+}
+
 void add_rank_costs(const Job& job, const PricedJob& priced, ExecutionPlan& plan) {
   const auto ranks = static_cast<std::size_t>(job.layout.pp);
   plan.step.resize(ranks);
@@ -256,14 +264,20 @@ Status schedule_pairs(const Job& job, ExecutionPlan& plan) {
       if (action.kind == ActionKind::overlap &&
           wanted.emplace(action.stage.value(), action.backward_stage.value()).second)
         in_order.emplace_back(action.stage, action.backward_stage);
-  for (const auto& [f, b] : in_order) {
+  std::vector<PairKey> keys;
+  for (const auto& [f, b] : in_order) keys.push_back({chunk_signature(plan, f), chunk_signature(plan, b)});
+  PairTable table(plan.costs, {.interference = plan.interference});
+  table.solve(keys);
+  for (std::size_t i = 0; i < in_order.size(); ++i) {
+    const auto& [f, b] = in_order[i];
+    const PairResult& solved = table.at(keys[i]);
     const TaskGraph graph = pair_graph(plan.forward_graph(f), plan.backward_graph(b));
-    PairPlan pair{.forward = f, .backward = b, .bound = pair_bound(graph)};
+    PairPlan pair{.forward = f, .backward = b, .bound = solved.bound};
     const auto by_hand = std::ranges::find_if(
         job.pairs, [&, forward = f.value(), backward = b.value()](const HandWrittenPair& p) {
           return p.forward == forward && p.backward == backward;
         });
-    std::vector<TaskId> order;
+    std::vector<TaskId> order = solved.schedule.order;
     if (by_hand != job.pairs.end()) {
       auto checked = order_by_names(graph, by_hand->sequence);
       if (!checked) {
@@ -274,8 +288,6 @@ Status schedule_pairs(const Job& job, ExecutionPlan& plan) {
         return std::unexpected(std::move(error));
       }
       order = *std::move(checked);
-    } else {
-      order = schedule_pair(graph, {.interference = plan.interference}).schedule.order;
     }
     pair.sequence = names_of(graph, order);
     pair.nominal = run_order(graph, order).makespan;

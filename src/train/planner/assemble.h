@@ -31,8 +31,8 @@ struct PricedJob {
 [[nodiscard]] Result<ExecutionPlan> assemble_plan(const Job& job, const PricedJob& priced,
                                                   const Partition& partition, Template schedule);
 
-/// Interleaves every (forward, backward) the actions overlap: by hand where the job says so, else the best
-/// rule.
+/// Interleaves every (forward, backward) the actions overlap: by hand where the job says so, else by the exact
+/// scheduler, the best of its orders under interference.
 [[nodiscard]] Status schedule_pairs(const Job& job, ExecutionPlan& plan);
 
 /// Speed of the rank that each stage lies on; empty when all are nominal.

@@ -369,7 +369,7 @@ TEST(OrderByNames, SaysExactlyWhatIsWrong) {
 
 TEST(CheckPair, FindsEveryKindOfFault) {
   const TaskGraph graph = layer_pair(2, 2, 2, 2, 2, 2, 1);
-  const PairSchedule good = schedule_pair(graph, {}).schedule;
+  const PairSchedule good = schedule_pair(graph, {.method = PairMethod::defer}).schedule;
   ASSERT_TRUE(check_pair(graph, good));
   const auto fault = [&](auto&& change) {
     PairSchedule bad = good;

@@ -1,0 +1,93 @@
+// The overlap-aware partition: the boundaries for which the slowest pair is fastest, and the best after it.
+//
+//   PartitionResult r = solve_partition(problem, costs, {.keep = 50});
+//   r.best[0].partition       // least slowest pair; among those the least Σ multiplicity · T
+//   r.bound                   // no partition within the places has a faster slowest pair
+//
+// One face for the sweep, the MILP and brute force.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "tessera/train/partition/partition_problem.h"
+
+namespace tessera::train {
+
+enum class PartitionMethod : std::uint8_t {
+  sweep,        ///< exact: propagation for the slowest pair, then a walk over the ranks for the k best
+  milp,         ///< the Tessera paper's formulation on HiGHS: the reference; returns one partition
+  brute_force,  ///< every partition; refuses more than its work limit
+};
+
+struct PartitionOptions {
+  PartitionMethod method = PartitionMethod::sweep;
+  std::int32_t keep = 1;  ///< how many of the best are wanted
+  /// An incumbent: pairs above its slowest are pruned (equal ones kept). Must satisfy the problem.
+  std::optional<Partition> incumbent;
+  /// Partitions whose slowest pair is up to this factor above the optimum may be among the best, when fewer
+  /// have the optimum itself.
+  double widest = 1.1;
+  std::int64_t work_limit = 50'000'000;  ///< states looked at, before Σ gets a stated gap
+  std::optional<Seconds> time_limit;     ///< milp only
+};
+
+enum class PartitionReason : std::uint8_t {
+  optimal,     ///< the slowest pair is proved; best[0] has the least Σ at it
+  work_gap,    ///< the slowest pair is proved, Σ only within work_gap
+  limit,       ///< stopped; see bound and gap
+  infeasible,  ///< see `obstacle`
+  too_big,     ///< brute force on too many partitions
+};
+[[nodiscard]] std::string_view name(PartitionReason reason) noexcept;
+
+struct PartitionChoice {
+  Partition partition;
+  PartitionValue value;
+};
+
+struct PartitionResult {
+  PartitionReason reason = PartitionReason::infeasible;
+  /// First the optimum: the least slowest pair, of those the least Σ, of those the first boundaries. Then, by
+  /// (Σ, boundaries), the `keep` partitions of least Σ whose slowest pair is at most `reach`, the optimum
+  /// left out where it is one of them. The MILP returns the first alone.
+  std::vector<PartitionChoice> best;
+  /// The least value that the slowest pairs of `keep` partitions stay within, but at most widest · optimum.
+  Seconds reach;
+  Seconds bound;         ///< no partition has a faster slowest pair
+  double gap = 0;        ///< best[0] slowest / bound − 1
+  double work_gap = 0;   ///< of Σ at the optimal slowest pair
+  std::string obstacle;  ///< the constraint that cannot be met, and by how much
+  // What it took.
+  std::int64_t variables = 0;         ///< y and z of the MILP over these places
+  std::int64_t variables_pruned = 0;  ///< the same after pruning by the incumbent
+  std::int64_t pairs_timed = 0;       ///< entries of T asked for
+  std::int64_t work = 0;              ///< states, nodes or partitions looked at
+  Seconds solve_time;                 ///< wall clock
+};
+[[nodiscard]] PartitionResult solve_partition(const PartitionProblem& problem, StageCosts& costs,
+                                              const PartitionOptions& options = {});
+
+/// Solves around a center, and again around the result while that touches the rim of the window.
+struct WindowOptions {
+  PartitionOptions solve;
+  std::int32_t window = 2;  ///< blocks to each side
+  std::int32_t most_moves = 16;
+};
+struct WindowResult {
+  PartitionResult result;  ///< of the last window
+  Partition center;
+  std::int32_t moves = 0;
+};
+/// `legal` as legal_places gives. The problem's own places are ignored.
+[[nodiscard]] WindowResult solve_in_window(const PartitionProblem& problem,
+                                           std::span<const std::vector<std::int32_t>> legal,
+                                           StageCosts& costs, const Partition& center,
+                                           const WindowOptions& options);
+
+/// The front of slowest pair against Σ: for each, no other has both smaller. By slowest pair.
+[[nodiscard]] std::vector<PartitionChoice> front(std::vector<PartitionChoice> choices);
+
+}  // namespace tessera::train
