@@ -74,7 +74,7 @@ BlockCost price_block(const Context& c, const Block& block, std::string name) {
   for (std::size_t pass = 0; pass < kPasses; ++pass)
     for (std::size_t kind = 0; kind < kTaskKinds; ++kind)
       out.tasks[pass][kind] = finish(tasks.work[pass][kind]);
-  out.recomputed_whole = c.again.everything && block.type >= 0;
+  out.recomputed_whole = c.again.everything;
   out.memory = block_memory(c, block);
   return out;
 }

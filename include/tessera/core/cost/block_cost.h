@@ -58,7 +58,7 @@ struct BlockCost {
   /// mean equal costs.
   std::string name;
   std::array<std::array<TaskCost, kTaskKinds>, kPasses> tasks;
-  /// The layer is computed again as a whole: R_MLP, where it has one, reads what R_ATTN makes.
+  /// Layers are computed again as a whole (layout.recompute.full): R_MLP reads what R_ATTN makes.
   bool recomputed_whole = false;
   BlockMemory memory;
 
