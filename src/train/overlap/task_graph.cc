@@ -1,5 +1,6 @@
 #include "tessera/train/overlap/task_graph.h"
 
+#include <algorithm>
 #include <ranges>
 #include <utility>
 
@@ -110,8 +111,15 @@ class ChunkBuilder {
     needs(task, release);
     return task;
   }
-  static void needs(Task& task, std::int32_t before) {
-    if (before >= 0) task.after.emplace_back(before);
+  // With a leaf, the leaves that it needs itself.
+  void needs(Task& task, std::int32_t before) {
+    if (before < 0) return;
+    task.after.emplace_back(before);
+    const Task& needed = graph_.tasks[static_cast<std::size_t>(before)];
+    if (!needed.leaf) return;
+    for (const TaskId further : needed.after)
+      if (graph_.tasks[further.index()].leaf && std::ranges::find(task.after, further) == task.after.end())
+        task.after.push_back(further);
   }
   [[nodiscard]] std::int32_t last() const noexcept {
     return static_cast<std::int32_t>(graph_.tasks.size()) - 1;

@@ -30,7 +30,8 @@ struct Task {
   double host_share = 0.0;     ///< see TaskCost: no interference slows this part
   bool movable = false;        ///< W: may run any time after its release
   bool leaf = false;           ///< beside the chain: W, R, and the shared expert beside the dispatch
-  std::vector<TaskId> after;   ///< must have finished before this starts
+  std::vector<TaskId> after;   ///< must have finished before this starts; names every leaf among them, also
+                               ///< those that another one of them needs
 };
 
 struct TaskGraph {
