@@ -45,6 +45,7 @@ PartitionResult solve_partition(const PartitionProblem& problem, StageCosts& cos
                                 const PartitionOptions& options) {
   const auto start = std::chrono::steady_clock::now();
   PartitionResult result = solve_by_method(problem, costs, options);
+  if (result.reason == PartitionReason::infeasible) result.obstacle = explain_infeasible(problem, costs);
   result.variables = count_variables(problem);
   result.solve_time =
       Seconds(std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
