@@ -6,7 +6,7 @@
 
 #include "assemble.h"
 #include "choose_partition.h"
-#include "tessera/train/partition/baseline_partition.h"
+#include "tessera/train/partition/rivals.h"
 #include "tessera/train/partition/rivals.h"
 
 namespace tessera::train {
