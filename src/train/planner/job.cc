@@ -7,7 +7,7 @@
 
 #include "tessera/core/base/text.h"
 #include "tessera/core/model/import.h"
-#include "tessera/train/partition/baseline_partition.h"
+#include "tessera/train/partition/rivals.h"
 #include "tessera/train/schedule/megatron_layout.h"
 
 namespace tessera::train {

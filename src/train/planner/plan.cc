@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "assemble.h"
-#include "tessera/train/partition/baseline_partition.h"
+#include "tessera/train/partition/rivals.h"
 
 namespace tessera::train {
 
