@@ -74,7 +74,8 @@ MeasurePlan plan_measurements(const PartitionProblem& problem, StageCosts& costs
     // that may be slowest; when all of those are known, of the partition chosen.
     std::optional<PairToMeasure> best;
     Seconds most;
-    for (const Partition* partition : {&optimist.best.front().partition, &plan.choice}) {
+    const Partition* candidates[] = {&optimist.best.front().partition, &plan.choice};
+    for (const Partition* partition : candidates) {
       if (best) break;
       std::vector<PairQuery> queries;
       for (const OverlapEdge& edge : problem.graph.edges)
