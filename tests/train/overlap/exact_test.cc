@@ -5,29 +5,16 @@
 #include "tessera/train/overlap/check_pair.h"
 #include "tessera/train/overlap/pair_bounds.h"
 #include "tessera/train/overlap/pair_schedule.h"
-#include "train/overlap/brute_force.h"
-#include "train/testing.h"
+#include "train/overlap/graphs.h"
 
 namespace tessera::train {
 namespace {
 
-using testing::BruteForce;
 using testing::Random;
 using testing::random_pair;
 using testing::rounds;
-
-std::string text(const TaskGraph& graph) {
-  std::string out;
-  for (std::size_t i = 0; i < graph.tasks.size(); ++i) {
-    const Task& task = graph.tasks[i];
-    out += fmt::format("{:3} {:14} {} {:.17g} after", i,
-                       task_name(task.name.pass, task.name.kind, task.name.layer),
-                       task.resource == Resource::comm ? "comm" : "comp", task.duration.value());
-    for (const TaskId before : task.after) out += fmt::format(" {}", before.value());
-    out += '\n';
-  }
-  return out;
-}
+using testing::shortest_makespan;
+using testing::text;
 
 // Durations drawn anew, in several flavours.
 void redraw(Random& random, TaskGraph& graph) {
@@ -54,7 +41,7 @@ TEST(ExactPair, EqualsBruteForce) {
     if (graph.tasks.size() < 2 || graph.tasks.size() > 10) continue;
     redraw(random, graph);
     ++done;
-    const double optimum = BruteForce(graph).makespan();
+    const double optimum = shortest_makespan(graph);
     const PairResult result = schedule_pair(graph);
     const Status status = check_pair(graph, result.schedule);
     ASSERT_TRUE(status) << status.error().text() << text(graph);
@@ -98,7 +85,7 @@ double best_with_credit(const TaskGraph& graph, double credit) {
         before = TaskId(std::ranges::find(kept, before.index()) - kept.begin());
       rest.tasks.push_back(std::move(task));
     }
-    best = std::min(best, BruteForce(rest).makespan());
+    best = std::min(best, shortest_makespan(rest));
   }
   return best;
 }

@@ -8,13 +8,11 @@
 
 #include "tessera/train/overlap/check_pair.h"
 #include "tessera/train/overlap/pair_bounds.h"
-#include "train/overlap/brute_force.h"
-#include "train/testing.h"
+#include "train/overlap/graphs.h"
 
 namespace tessera::train {
 namespace {
 
-using testing::BruteForce;
 using ::testing::ElementsAre;
 using ::testing::Eq;
 using ::testing::HasSubstr;
@@ -22,6 +20,7 @@ using testing::Random;
 using testing::random_pair;
 using testing::rounds;
 using testing::set;
+using testing::shortest_makespan;
 
 constexpr PairMethod kRules[] = {PairMethod::serial, PairMethod::fifo, PairMethod::align,
                                  PairMethod::defer_literal, PairMethod::defer};
@@ -180,7 +179,7 @@ TEST(SchedulePair, NoRuleBeatsTheOptimum) {
     const TaskGraph graph = random_pair(random, random.below(3), random.below(3), random.chance(0.3) ? 0 : 1);
     if (graph.tasks.size() < 4 || graph.tasks.size() > 10) continue;
     ++small;
-    const double optimum = BruteForce(graph).makespan();
+    const double optimum = shortest_makespan(graph);
     const double bound = pair_bound(graph).value();
     ASSERT_LE(bound, optimum * (1 + 1e-12));
     hard += bound < optimum * (1 - 1e-9) ? 1 : 0;

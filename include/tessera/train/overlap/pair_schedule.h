@@ -30,8 +30,8 @@ enum class PairMethod : std::uint8_t {
   defer,          ///< the same, where a filled-back task may also overshoot without extending the pair; and
                   ///< nothing is put off when the pair would grow by it, so it is never longer than align
   exact,          ///< label-setting dynamic programme: optimal, or the best found and a bound at its limit
-  ilp,            ///< disjunctive MILP on HiGHS: the reference, slow
-  brute_force,    ///< every order, for about a dozen tasks; refuses larger ones
+  ilp,            ///< disjunctive MILP on HiGHS: the reference, slow; exact up to about 1e-8 of the makespan
+  brute_force,    ///< every order, on a graph of any shape; refuses more than 20 tasks
 };
 [[nodiscard]] std::string_view name(PairMethod method) noexcept;
 
@@ -50,12 +50,12 @@ struct PairOptions {
   Seconds pool_credit;
   /// Of several good orders the best under this one is returned (exact only).
   Interference interference;
-  /// Labels (exact) or orders (brute force) looked at before giving up. The result does not depend on the
-  /// machine.
+  /// Labels (exact) or partial orders (brute force) looked at before giving up; a node of the MILP counts as
+  /// 1,000. The result does not depend on the machine.
   std::int64_t work_limit = 20'000'000;
   /// Wall clock, for exact and ilp; with it a result may depend on the machine.
   std::optional<Seconds> time_limit;
-  /// Where ilp starts from; null = a list rule's schedule.
+  /// Where ilp starts from; null, or one that check_pair refuses = the best list rule's schedule.
   const PairSchedule* warm_start = nullptr;
 };
 
@@ -75,7 +75,7 @@ struct PairResult {
   Seconds best_nominal;   ///< shortest nominal makespan found; interference may have chosen another order
   Seconds slowed;         ///< makespan of `schedule.order` under options.interference; no optimum is claimed
   double gap = 0;         ///< best_nominal / bound − 1; 0 for an empty graph
-  std::int64_t work = 0;  ///< labels, orders or MILP nodes looked at
+  std::int64_t work = 0;  ///< labels, partial orders or MILP nodes looked at
   Seconds solve_time;     ///< wall clock
 };
 [[nodiscard]] PairResult schedule_pair(const TaskGraph& graph, const PairOptions& options = {});

@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "tessera/train/partition/partition_problem.h"
@@ -62,13 +63,20 @@ struct PartitionResult {
   std::string obstacle;  ///< the constraint that cannot be met, and by how much
   // What it took.
   std::int64_t variables = 0;         ///< y and z of the MILP over these places
-  std::int64_t variables_pruned = 0;  ///< the same after pruning by the incumbent
+  std::int64_t variables_pruned = 0;  ///< milp only: the same after pruning by the incumbent
   std::int64_t pairs_timed = 0;       ///< entries of T asked for
   std::int64_t work = 0;              ///< states, nodes or partitions looked at
   Seconds solve_time;                 ///< wall clock
 };
 [[nodiscard]] PartitionResult solve_partition(const PartitionProblem& problem, StageCosts& costs,
                                               const PartitionOptions& options = {});
+
+/// Variables of the MILP over the problem's places: y per stage and range, z per pair of ranges of two
+/// overlapped stages (both directions share theirs; neighbouring stages only where they tile).
+[[nodiscard]] std::int64_t count_variables(const PartitionProblem& problem);
+/// The same without the cells above `most`, the ranges left without a partner, and so on to the end. Times
+/// every pair that bound() does not already exclude.
+[[nodiscard]] std::int64_t count_variables(const PartitionProblem& problem, StageCosts& costs, Seconds most);
 
 /// Solves around a center, and again around the result while that touches the rim of the window.
 struct WindowOptions {

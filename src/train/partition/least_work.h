@@ -1,0 +1,30 @@
+// Partitions of least Σ multiplicity · T whose pairs all stay within a limit, in order.
+//
+// Without its stitches the walk is a plain dynamic programme. Lagrange multipliers on the stitches make its
+// value a bound for every start; starts are then taken in order of their bound, each by an exact forward pass
+// and a backward enumeration that never turns into a dead end.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "layers.h"
+
+namespace tessera::train {
+
+struct LeastWork {
+  struct Found {
+    double work = 0;
+    std::vector<std::int32_t> chosen;  ///< value per stage
+  };
+  std::vector<Found> found;  ///< ascending
+  double bound = 0;          ///< no partition within the limit has less
+  bool complete = true;      ///< `found` are the least there are; false at the work limit
+  std::int64_t states = 0;
+};
+
+/// The `keep` least. `upper` prunes (kForever = nothing known): what is not below it is not looked for.
+[[nodiscard]] LeastWork least_work(const Layers& layers, std::size_t stages, std::size_t keep, double upper,
+                                   std::int64_t state_limit);
+
+}  // namespace tessera::train

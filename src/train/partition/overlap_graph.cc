@@ -1,0 +1,80 @@
+#include "tessera/train/partition/overlap_graph.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <utility>
+
+namespace tessera::train {
+
+namespace {
+
+using LiveVector = std::vector<std::int32_t>;
+
+bool covers(const LiveVector& larger, const LiveVector& smaller) {
+  return std::ranges::equal(larger, smaller, std::ranges::greater_equal());
+}
+
+// Without those that another one covers in every entry.
+std::vector<LiveVector> pareto_maximal(const std::set<LiveVector>& seen) {
+  std::vector<LiveVector> out;
+  for (const LiveVector& candidate : seen)
+    if (std::ranges::none_of(
+            seen, [&](const LiveVector& other) { return other != candidate && covers(other, candidate); }))
+      out.push_back(candidate);
+  return out;
+}
+
+// Replays one rank. `place` is a stage's entry in the rank's vectors.
+std::vector<LiveVector> live_vectors(const std::vector<Action>& actions, std::size_t stages_of_rank,
+                                     const std::vector<std::size_t>& place) {
+  LiveVector live(stages_of_rank, 0);
+  std::set<LiveVector> seen{live};
+  bool grown = false;  // only the last of several forwards in a row can be a maximum
+  const auto free_one = [&](StageId stage) {
+    if (grown) seen.insert(live);
+    grown = false;
+    --live[place[stage.index()]];
+  };
+  for (const Action& action : actions) {
+    const bool pair = action.kind == ActionKind::overlap;
+    if (pair || action.kind == ActionKind::forward) {
+      ++live[place[action.stage.index()]];
+      grown = true;
+    }
+    const ActionKind backward = pair ? action.backward_kind : action.kind;
+    if (backward == ActionKind::full_backward || backward == ActionKind::input_gradient)
+      free_one(pair ? action.backward_stage : action.stage);
+  }
+  if (grown) seen.insert(live);
+  return pareto_maximal(seen);
+}
+
+}  // namespace
+
+OverlapGraph overlap_graph(const ActionList& actions) {
+  OverlapGraph out;
+  out.rank_of_stage = actions.rank_of_stage;
+  const std::size_t stages = actions.stages();
+
+  std::map<std::pair<StageId, StageId>, std::int64_t> pairs;
+  for (const std::vector<Action>& rank : actions.ranks)
+    for (const Action& action : rank)
+      if (action.kind == ActionKind::overlap) ++pairs[{action.stage, action.backward_stage}];
+  std::vector<char> paired(stages, 0);
+  for (const auto& [pair, multiplicity] : pairs) {
+    out.edges.push_back({pair.first, pair.second, multiplicity});
+    paired[pair.first.index()] = paired[pair.second.index()] = 1;
+  }
+  for (std::size_t s = 0; s < stages; ++s)
+    if (paired[s] == 0) out.alone.push_back({StageId(static_cast<std::int64_t>(s)), actions.microbatches});
+
+  std::vector<std::size_t> place(stages, 0);
+  std::vector<std::size_t> count(actions.ranks.size(), 0);
+  for (std::size_t s = 0; s < stages; ++s) place[s] = count[actions.rank_of_stage[s].index()]++;
+  for (std::size_t r = 0; r < actions.ranks.size(); ++r)
+    out.live.push_back(live_vectors(actions.ranks[r], count[r], place));
+  return out;
+}
+
+}  // namespace tessera::train

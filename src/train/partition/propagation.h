@@ -1,0 +1,49 @@
+// What can still be chosen when no pair may be slower than a limit: arc consistency, and search on top of it.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "labelling.h"
+
+namespace tessera::train {
+
+/// Per stage and value: may it still be chosen.
+using Alive = std::vector<std::vector<std::uint8_t>>;
+
+class Propagation {
+ public:
+  explicit Propagation(const Labelling& labelling);
+
+  [[nodiscard]] Alive everything() const;
+  /// Takes away every value without support: a neighbour that tiles, a partner in each pair within `limit`,
+  /// memory with the rank's other stages at their least. False when a stage has nothing left.
+  [[nodiscard]] bool narrow(Alive& alive, double limit) const;
+
+  enum class Answer : std::uint8_t { yes, no, undecided };
+  /// Is there a choice of one value per stage within the limit? Depth first, smallest boundary first.
+  [[nodiscard]] Answer search(const Alive& alive, double limit, std::int64_t nodes,
+                              std::vector<std::int32_t>& found) const;
+  /// Are there at least `count`?
+  [[nodiscard]] Answer at_least(const Alive& alive, double limit, std::int64_t nodes,
+                                std::int32_t count) const;
+
+ private:
+  struct Search {
+    double limit = 0;
+    std::int64_t nodes = 0;
+    std::int32_t wanted = 1;
+    std::vector<std::int32_t> found;
+  };
+  // True when enough was found; `nodes` runs out at 0.
+  bool descend(const Alive& alive, Search& search) const;
+  [[nodiscard]] bool supported(const Alive& alive, std::size_t stage, std::size_t value, double limit) const;
+
+  const Labelling& labelling_;
+};
+
+/// Places of each boundary that some alive value uses, as bits.
+[[nodiscard]] std::vector<std::uint64_t> open_places(const Labelling& labelling, const Alive& alive);
+
+}  // namespace tessera::train

@@ -1,0 +1,289 @@
+// The default partition solver: the slowest pair by propagation and search, then Σ multiplicity · T and the
+// k best by the walk over the ranks. Pairs are timed only where they can still matter.
+#include <algorithm>
+#include <chrono>
+#include <optional>
+
+#include "branch_work.h"
+#include "layers.h"
+#include "least_work.h"
+#include "propagation.h"
+#include "solvers.h"
+#include "walk.h"
+
+namespace tessera::train {
+namespace {
+
+// Nodes of a search before the walk decides instead.
+constexpr std::int64_t kSearchNodes = 4'000;
+// Nodes of branch and bound cost about as much as so many states of the walk.
+constexpr std::int64_t kStatesPerNode = 2'000;
+constexpr double kRounding = 1e-12;
+
+class Sweep {
+ public:
+  Sweep(const PartitionProblem& problem, StageCosts& costs, const PartitionOptions& options)
+      : problem_(problem),
+        costs_(costs),
+        options_(options),
+        labelling_(problem, costs),
+        propagation_(labelling_),
+        walk_(walk_of(labelling_)) {}
+
+  PartitionResult run() {
+    PartitionResult result;
+    Alive all = propagation_.everything();
+    double upper = kForever;
+    if (options_.incumbent) upper = start_from_incumbent();
+    if (!find_slowest(all, upper)) {
+      result.reason = PartitionReason::infeasible;
+      result.pairs_timed = labelling_.timed();
+      result.work = work_;
+      return result;
+    }
+    result.bound = Seconds(std::min(slowest_, undecided_));
+    if (undecided_ < slowest_) result.gap = slowest_ / undecided_ - 1;
+
+    // The optimum: least Σ at the least slowest pair.
+    const LeastWork optimum = least_at(slowest_, 1);
+    result.best.push_back(choice(optimum.found.empty() ? incumbent_ : optimum.found.front().chosen));
+    const double work = result.best.front().value.work.value();
+    result.work_gap = optimum.complete || optimum.bound <= 0 ? 0 : std::max(0.0, work / optimum.bound - 1);
+    result.reason = result.gap > 0        ? PartitionReason::limit
+                    : result.work_gap > 0 ? PartitionReason::work_gap
+                                          : PartitionReason::optimal;
+    result.reach = result.best.front().value.slowest;
+    if (options_.keep > 1) keep_more(result);
+    result.pairs_timed = labelling_.timed();
+    result.work = work_;
+    return result;
+  }
+
+ private:
+  double start_from_incumbent() {
+    std::vector<std::int32_t> chosen = labelling_.chosen(*options_.incumbent);
+    auto value = evaluate(problem_, costs_, *options_.incumbent);
+    if (chosen.empty() || !value) return kForever;
+    incumbent_ = std::move(chosen);
+    return value->slowest.value();
+  }
+
+  // Times that could be a slowest pair: everything alive, known or bounded.
+  [[nodiscard]] std::vector<double> thresholds(const Alive& alive, double least, double most) const {
+    std::vector<double> out;
+    const auto add = [&](double time) {
+      if (time >= least && time <= most) out.push_back(time);
+    };
+    for (std::size_t s = 0; s < alive.size(); ++s)
+      for (std::size_t v = 0; v < alive[s].size(); ++v)
+        if (alive[s][v] != 0) add(labelling_.time(s, v));
+    for (const StagePair& pair : labelling_.pairs()) {
+      const std::size_t columns = alive[pair.second].size();
+      for (std::size_t p = 0; p < alive[pair.first].size(); ++p) {
+        if (alive[pair.first][p] == 0) continue;
+        for (std::size_t q = 0; q < columns; ++q)
+          if (alive[pair.second][q] != 0) add(pair.time[p * columns + q]);
+      }
+    }
+    if (most < kForever) out.push_back(most);
+    std::ranges::sort(out);
+    const auto [first, last] = std::ranges::unique(out);
+    out.erase(first, last);
+    return out;
+  }
+
+  // Narrows at a limit with every pair that is alive there timed. False: nothing is left.
+  bool narrow_timed(Alive& alive, double limit) {
+    for (;;) {
+      if (!propagation_.narrow(alive, limit)) return false;
+      const std::int64_t before = labelling_.timed();
+      labelling_.time_alive(alive, limit);
+      if (labelling_.timed() == before) return true;
+    }
+  }
+
+  // The least threshold at which propagation alone finds nothing wrong, from below.
+  std::optional<double> propagated_least(const Alive& all, double above, double most) {
+    for (;;) {
+      const std::vector<double> times = thresholds(all, above, most);
+      std::size_t low = 0, high = times.size();  // the answer is in [low, high]
+      while (low < high) {
+        const std::size_t middle = (low + high) / 2;
+        Alive alive = all;
+        if (propagation_.narrow(alive, times[middle]))
+          high = middle;
+        else
+          low = middle + 1;
+      }
+      if (low == times.size()) return std::nullopt;
+      Alive alive = all;
+      static_cast<void>(propagation_.narrow(alive, times[low]));
+      const std::int64_t before = labelling_.timed();
+      labelling_.time_alive(alive, times[low]);
+      // Timed pairs may have become slower: look again until nothing at the threshold is a guess.
+      if (labelling_.timed() == before) return times[low];
+    }
+  }
+
+  // Is there a partition within the limit? Fills incumbent_ when there is.
+  bool possible(const Alive& all, double limit) {
+    Alive alive = all;
+    if (!narrow_timed(alive, limit)) return false;
+    std::vector<std::int32_t> found;
+    switch (propagation_.search(alive, limit, kSearchNodes, found)) {
+      case Propagation::Answer::yes:
+        incumbent_ = std::move(found);
+        return true;
+      case Propagation::Answer::no:
+        return false;
+      case Propagation::Answer::undecided:
+        break;
+    }
+    const LeastWork least = least_at(limit, 1);
+    if (!least.found.empty()) {
+      incumbent_ = least.found.front().chosen;
+      return true;
+    }
+    if (!least.complete) undecided_ = std::min(undecided_, limit);
+    return false;
+  }
+
+  bool find_slowest(const Alive& all, double upper) {
+    std::optional<double> least = propagated_least(all, -kForever, upper);
+    if (!least) return false;
+    if (!possible(all, *least)) {
+      // Gallop over the thresholds, then bisect: each test times only what it needs.
+      std::vector<double> times = thresholds(all, *least, upper);
+      std::size_t bad = 0, step = 1, good = times.size();
+      while (good == times.size()) {
+        const std::size_t next = std::min(bad + step, times.size() - 1);
+        if (possible(all, times[next]))
+          good = next;
+        else if (next + 1 == times.size())
+          return false;
+        else
+          bad = next, step *= 2;
+      }
+      // Timing moves values up, so thresholds are taken anew until the interval holds none between.
+      double bad_time = times[bad];
+      double good_time = slowest_of(incumbent_);
+      for (;;) {
+        times = thresholds(all, bad_time, good_time);
+        std::erase_if(times, [&](double t) { return t <= bad_time || t >= good_time; });
+        if (times.empty()) break;
+        const double middle = times[times.size() / 2];
+        if (possible(all, middle))
+          good_time = slowest_of(incumbent_);
+        else
+          bad_time = middle;
+      }
+    }
+    slowest_ = slowest_of(incumbent_);
+    return true;
+  }
+
+  [[nodiscard]] double slowest_of(const std::vector<std::int32_t>& chosen) const {
+    double slowest = 0;
+    for (std::size_t s = 0; s < chosen.size(); ++s)
+      slowest = std::max(slowest, labelling_.time(s, static_cast<std::size_t>(chosen[s])));
+    for (const StagePair& pair : labelling_.pairs())
+      slowest = std::max(
+          slowest,
+          pair.time[static_cast<std::size_t>(chosen[pair.first]) * labelling_.values(pair.second).size() +
+                    static_cast<std::size_t>(chosen[pair.second])]);
+    return slowest;
+  }
+
+  // The `keep` of least Σ within the limit.
+  LeastWork least_at(double limit, std::size_t keep) {
+    Alive alive = propagation_.everything();
+    if (!narrow_timed(alive, limit)) return {};
+    const std::int64_t left = std::max<std::int64_t>(options_.work_limit - work_, 1);
+    LeastWork out;
+    bool walked = false;
+    if (walk_) {
+      const Layers layers(labelling_, *walk_, alive, limit);
+      if (layers.fits()) {
+        out = least_work(layers, labelling_.stages(), keep, kForever, left);
+        walked = true;
+      }
+    }
+    if (!walked) {
+      out = branch_work(labelling_, alive, limit, keep, kForever, left / kStatesPerNode + 100);
+      out.states *= kStatesPerNode;
+    }
+    work_ += out.states;
+    return out;
+  }
+
+  // More of them: the least limit that enough partitions stay within, and of those the least Σ.
+  void keep_more(PartitionResult& result) {
+    const auto wanted = static_cast<std::size_t>(options_.keep);
+    const double widest = slowest_ * std::max(options_.widest, 1.0);
+    double reach = slowest_;
+    const Alive all = propagation_.everything();
+    const auto enough = [&](double limit) {
+      Alive alive = all;
+      if (!narrow_timed(alive, limit)) return false;
+      const auto answer = propagation_.at_least(alive, limit, kSearchNodes, options_.keep);
+      if (answer != Propagation::Answer::undecided) return answer == Propagation::Answer::yes;
+      return least_at(limit, wanted).found.size() >= wanted;
+    };
+    if (!enough(slowest_)) {
+      double bad = slowest_, good = widest;
+      double stride = 0.01;
+      for (double limit = slowest_ * (1 + stride); limit < widest; limit = slowest_ * (1 + (stride *= 2))) {
+        if (enough(limit)) {
+          good = limit;
+          break;
+        }
+        bad = limit;
+      }
+      for (;;) {
+        std::vector<double> times = thresholds(all, bad, good);
+        std::erase_if(times, [&](double t) { return t <= bad || t >= good; });
+        if (times.empty()) break;
+        const double middle = times[times.size() / 2];
+        (enough(middle) ? good : bad) = middle;
+      }
+      reach = good;
+    }
+    const LeastWork more = least_at(reach, wanted);
+    if (!more.complete && result.reason == PartitionReason::optimal)
+      result.reason = PartitionReason::work_gap;
+    double slowest = result.best.front().value.slowest.value();
+    for (const LeastWork::Found& found : more.found) {
+      PartitionChoice next = choice(found.chosen);
+      slowest = std::max(slowest, next.value.slowest.value());
+      if (next.partition == result.best.front().partition) continue;
+      if (result.best.size() < wanted) result.best.push_back(std::move(next));
+    }
+    result.reach = Seconds(slowest);
+  }
+
+  PartitionChoice choice(const std::vector<std::int32_t>& chosen) {
+    PartitionChoice out{.partition = labelling_.partition(chosen)};
+    if (auto value = evaluate(problem_, costs_, out.partition)) out.value = *value;
+    return out;
+  }
+
+  const PartitionProblem& problem_;
+  StageCosts& costs_;
+  const PartitionOptions& options_;
+  Labelling labelling_;
+  Propagation propagation_;
+  std::optional<Walk> walk_;
+  std::vector<std::int32_t> incumbent_;  // the last one found
+  double slowest_ = 0;
+  double undecided_ = kForever;  // the least limit at which no search came to an end
+  std::int64_t work_ = 0;
+};
+
+}  // namespace
+
+PartitionResult solve_sweep(const PartitionProblem& problem, StageCosts& costs,
+                            const PartitionOptions& options) {
+  return Sweep(problem, costs, options).run();
+}
+
+}  // namespace tessera::train
