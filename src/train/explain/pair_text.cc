@@ -108,7 +108,7 @@ class PairText {
     }
     const Gantt gantt = draw_gantt({"  comp", "  comm"}, cells, shown.makespan, options_.columns);
     std::string out = gantt.text;
-    if (gantt.briefs) out += "  " + legend() + "\n";
+    if (gantt.briefs) out += wrap("  " + legend());
     std::vector<TaskId> hidden;
     for (const std::size_t cell : gantt.unlabelled) hidden.push_back(ids[cell]);
     if (!hidden.empty()) out += wrap("  too short to label: " + tasks(hidden));
@@ -163,17 +163,22 @@ class PairText {
   [[nodiscard]] std::string why() const {
     const PairBounds& bounds = report_.bounds;
     if (!report_.proved) return not_proved() + order();
-    const auto credit = report_.pool_credit > Seconds(0) ? " beyond what the pool takes" : "";
+    const bool credit = report_.pool_credit > Seconds(0);
+    if (report_.gaps.empty() && report_.binding == Binding::order && credit)
+      return wrap(fmt::format(
+          "It cannot be shorter: compute is busy all the time ({} ms of work beyond what the pool "
+          "takes), and no more of the credit can be used.",
+          ms(report_.optimum)));
     switch (report_.binding) {
       case Binding::compute:
-        return fmt::format(
-            "It cannot be shorter: compute is busy all the time ({} ms of work{}); {}.\n", ms(bounds.compute),
-            credit,
-            bounds.communication > Seconds(0) ? "all communication is hidden" : "there is no communication");
+        return wrap(fmt::format(
+            "It cannot be shorter: compute is busy all the time ({} ms of work{}); {}.", ms(bounds.compute),
+            credit ? " beyond what the pool takes" : "",
+            bounds.communication > Seconds(0) ? "all communication is hidden" : "there is no communication"));
       case Binding::communication:
-        return fmt::format(
-            "It cannot be shorter: communication is busy all the time ({} ms); {} ms of it is exposed.\n",
-            ms(bounds.communication), ms(exposed_communication(report_.graph, report_.explained)));
+        return wrap(fmt::format(
+            "It cannot be shorter: communication is busy all the time ({} ms); {} ms of it is exposed.",
+            ms(bounds.communication), ms(exposed_communication(report_.graph, report_.explained))));
       case Binding::forward_chain:
       case Binding::backward_chain:
         return wrap(fmt::format("It cannot be shorter: {}.",

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <utility>
 
 namespace tessera::train {
@@ -190,6 +191,7 @@ Result<PairReport> report_pair(const ExecutionPlan& plan, StageId forward, Stage
     PairResult result = schedule_pair(report.graph, {.method = PairMethod::ilp,
                                                      .pool_credit = options.pool_credit,
                                                      .interference = report.interference,
+                                                     .work_limit = std::numeric_limits<std::int64_t>::max(),
                                                      .time_limit = options.ilp_time_limit});
     report.rows.push_back(row_of(report.graph, "ilp", result));
     if (result.schedule.makespan < shortest.makespan) shortest = std::move(result.schedule);
