@@ -13,6 +13,7 @@ from conftest import PROGRAM, ROOT, Run, without_clock
 
 GOLDEN = Path(__file__).parent / "golden"
 PAIR = ("pair", "examples/qwen3-next-80b.yaml")
+PAIR_1_1 = (*PAIR, "--forward", "1", "--backward", "1")
 
 
 def expect_golden(text: str, name: str) -> None:
@@ -185,20 +186,20 @@ def test_the_plan_does_not_depend_on_data_parallel_copies(tessera: Run, tmp_path
         ((*PAIR, "--forward", "one", "--backward", "1"), "--forward one: expected a whole number"),
         ((*PAIR, "--forward", "1.5", "--backward", "1"), "--forward 1.5: expected a whole number"),
         (
-            (*PAIR, "--forward", "1", "--backward", "1", "--pool-credit", "-2"),
+            (*PAIR_1_1, "--pool-credit", "-2"),
             "--pool-credit -2: expected milliseconds",
         ),
-        ((*PAIR, "--forward", "1", "--backward", "1", "--pool-credit", "nan"), "--pool-credit nan: expected"),
+        ((*PAIR_1_1, "--pool-credit", "nan"), "--pool-credit nan: expected"),
         (
-            (*PAIR, "--forward", "1", "--backward", "1", "--width", "39"),
+            (*PAIR_1_1, "--width", "39"),
             "--width 39: expected a whole number, 40 … 1000",
         ),
         (
-            (*PAIR, "--forward", "1", "--backward", "1", "--time-limit", "0"),
+            (*PAIR_1_1, "--time-limit", "0"),
             "--time-limit 0: expected seconds, above 0",
         ),
         (
-            (*PAIR, "--forward", "1", "--backward", "1", "--labels", "0"),
+            (*PAIR_1_1, "--labels", "0"),
             "--labels 0: expected a whole number, at least 1",
         ),
         (("pair", "missing.yaml", "--forward", "1", "--backward", "1"), "missing.yaml: no such file"),
