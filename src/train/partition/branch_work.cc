@@ -11,13 +11,8 @@ constexpr double kRounding = 1e-12;
 
 class Branch {
  public:
-  Branch(const Labelling& labelling, double limit, std::size_t keep, double upper, std::int64_t nodes)
-      : labelling_(labelling),
-        propagation_(labelling),
-        limit_(limit),
-        keep_(keep),
-        upper_(upper),
-        nodes_(nodes) {}
+  Branch(const Labelling& labelling, double limit, std::size_t keep, std::int64_t nodes)
+      : labelling_(labelling), propagation_(labelling), limit_(limit), keep_(keep), nodes_(nodes) {}
 
   LeastWork run(const Alive& alive) {
     out_.bound = least(alive);
@@ -93,7 +88,7 @@ class Branch {
   Propagation propagation_;
   double limit_;
   std::size_t keep_;
-  double upper_;
+  double upper_ = kForever;
   std::int64_t nodes_;
   LeastWork out_;
 };
@@ -101,8 +96,8 @@ class Branch {
 }  // namespace
 
 LeastWork branch_work(const Labelling& labelling, const Alive& alive, double limit, std::size_t keep,
-                      double upper, std::int64_t node_limit) {
-  return Branch(labelling, limit, keep, upper, node_limit).run(alive);
+                      std::int64_t node_limit) {
+  return Branch(labelling, limit, keep, node_limit).run(alive);
 }
 
 }  // namespace tessera::train

@@ -7,6 +7,6 @@
 namespace tessera::train {
 
 [[nodiscard]] LeastWork branch_work(const Labelling& labelling, const Alive& alive, double limit,
-                                    std::size_t keep, double upper, std::int64_t node_limit);
+                                    std::size_t keep, std::int64_t node_limit);
 
 }  // namespace tessera::train

@@ -182,7 +182,6 @@ PartitionResult solve_partition_brute_force(const PartitionProblem& problem, Sta
   });
   if (fastest.empty()) {
     result.reason = PartitionReason::infeasible;
-    result.obstacle = explain_infeasible(problem, costs);
     return result;
   }
   result.reach = optimum.slowest * std::max(1.0, options.widest);

@@ -11,16 +11,16 @@ namespace {
 
 using Need = std::array<double, kMostMemoryRows>;
 
-// Subgradient steps on the stitch prices.
-constexpr int kAdjustments = 16;
+// What the first prices aim at, above the relaxed bound.
+constexpr double kAim = 1.02;
 // Below this share of its value a bound counts as met.
 constexpr double kRounding = 1e-12;
 
 class Enumerator {
  public:
   Enumerator(const Layers& layers, const RelaxedWalk& relaxed, std::size_t stages, std::size_t keep,
-             double upper, std::int64_t state_limit)
-      : layers_(layers), relaxed_(relaxed), stages_(stages), keep_(keep), upper_(upper), limit_(state_limit) {
+             std::int64_t state_limit)
+      : layers_(layers), relaxed_(relaxed), stages_(stages), keep_(keep), limit_(state_limit) {
     for (const Layers::Layer& layer : layers.layers()) head_.emplace_back(layer.cells, -1);
     touched_.resize(head_.size());
   }
@@ -263,7 +263,7 @@ class Enumerator {
   const Layers& layers_;
   const RelaxedWalk& relaxed_;
   std::size_t stages_, keep_;
-  double upper_;
+  double upper_ = kForever;
   std::int64_t limit_;
   std::vector<std::vector<std::int32_t>> head_;  // per layer and cell: its first label
   std::vector<std::vector<std::size_t>> touched_;
@@ -275,21 +275,20 @@ class Enumerator {
 
 }  // namespace
 
-LeastWork least_work(const Layers& layers, std::size_t stages, std::size_t keep, double upper,
+LeastWork least_work(const Layers& layers, std::size_t stages, std::size_t keep, std::int32_t price_steps,
                      std::int64_t state_limit) {
   RelaxedWalk relaxed(layers);
   relaxed.sweep();
   relaxed.keep_best();
-  double target = upper;
-  for (int k = 0; k < kAdjustments && relaxed.bound() < kForever; ++k) {
-    // Without a known partition, aim a little above the bound.
-    if (target == kForever) target = relaxed.bound() * 1.02;
-    if (!relaxed.adjust(target, k < kAdjustments / 2 ? 1.0 : 0.5)) break;
+  // No partition is known yet: aim a little above the bound.
+  const double target = relaxed.bound() * kAim;
+  for (std::int32_t k = 0; k < price_steps && relaxed.bound() < kForever; ++k) {
+    if (!relaxed.adjust(target, 2 * k < price_steps ? 1.0 : 0.5)) break;
     relaxed.sweep();
     relaxed.keep_best();
   }
   relaxed.restore_best();
-  LeastWork out = Enumerator(layers, relaxed, stages, keep, upper, state_limit - relaxed.states()).run();
+  LeastWork out = Enumerator(layers, relaxed, stages, keep, state_limit - relaxed.states()).run();
   out.states += relaxed.states();
   return out;
 }

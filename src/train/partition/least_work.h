@@ -23,8 +23,8 @@ struct LeastWork {
   std::int64_t states = 0;
 };
 
-/// The `keep` least. `upper` prunes (kForever = nothing known): what is not below it is not looked for.
-[[nodiscard]] LeastWork least_work(const Layers& layers, std::size_t stages, std::size_t keep, double upper,
-                                   std::int64_t state_limit);
+/// The `keep` least, after at most `price_steps` adjustments of the stitches' prices.
+[[nodiscard]] LeastWork least_work(const Layers& layers, std::size_t stages, std::size_t keep,
+                                   std::int32_t price_steps, std::int64_t state_limit);
 
 }  // namespace tessera::train

@@ -1,26 +1,55 @@
 #include "pair_tables.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace tessera::train {
 
 PairTables::PairTables(const PartitionProblem& problem, StageCosts& costs, Seconds most)
     : ranges_(stage_ranges(problem)) {
   for (const std::vector<BlockRange>& of_stage : ranges_) alive_.emplace_back(of_stage.size(), 1);
-  add_alone(problem, costs, most);
+  for (const AloneStage& stage : problem.graph.alone) {
+    Alone& alone = alone_.emplace_back(Alone{stage, {}});
+    for (const BlockRange range : ranges_[stage.stage.index()])
+      alone.times.push_back(costs.alone(stage.stage, range));
+  }
+  drop_slow_alone(most);
   std::vector<MergedPair> pairs = merged_pairs(problem.graph);
   // Self-loops first: what they drop need not be timed beside others.
   std::ranges::stable_partition(pairs, &MergedPair::self);
-  for (const MergedPair& pair : pairs) add_pair(pair, costs, most);
+  for (const MergedPair& pair : pairs) {
+    add_pair(pair, costs, most);
+    drop_without_partner(tables_.back());
+  }
   while (drop_without_partner()) {
   }
 }
 
-void PairTables::add_alone(const PartitionProblem& problem, const StageCosts& costs, Seconds most) {
-  for (const AloneStage& alone : problem.graph.alone) {
-    const std::size_t s = alone.stage.index();
-    for (std::size_t c = 0; c < ranges_[s].size(); ++c)
-      if (costs.alone(alone.stage, ranges_[s][c]) > most) alive_[s][c] = 0;
+void PairTables::keep_within(Seconds most) {
+  drop_slow_alone(most);
+  for (Table& table : tables_)
+    std::erase_if(table.cells, [&](const Cell& cell) { return cell.slowest > most; });
+  while (drop_without_partner()) {
+  }
+}
+
+Seconds PairTables::longest() const noexcept {
+  Seconds out;
+  for (const Alone& alone : alone_) {
+    const std::vector<char>& alive = alive_[alone.stage.stage.index()];
+    for (std::size_t c = 0; c < alive.size(); ++c)
+      if (alive[c] != 0) out = std::max(out, alone.times[c]);
+  }
+  for (const Table& table : tables_)
+    for (const Cell& cell : table.cells) out = std::max(out, cell.slowest);
+  return out;
+}
+
+void PairTables::drop_slow_alone(Seconds most) {
+  for (const Alone& alone : alone_) {
+    std::vector<char>& alive = alive_[alone.stage.stage.index()];
+    for (std::size_t c = 0; c < alive.size(); ++c)
+      if (alone.times[c] > most) alive[c] = 0;
   }
 }
 
@@ -57,23 +86,25 @@ void PairTables::add_pair(const MergedPair& pair, StageCosts& costs, Seconds mos
 
 bool PairTables::drop_without_partner() {
   bool dropped = false;
-  for (Table& table : tables_) {
-    std::vector<char>& first = alive_[table.pair.first.index()];
-    std::vector<char>& second = alive_[table.pair.second.index()];
-    std::erase_if(table.cells, [&](const Cell& cell) {
-      return first[static_cast<std::size_t>(cell.first)] == 0 ||
-             second[static_cast<std::size_t>(cell.second)] == 0;
-    });
-    std::vector<char> first_kept(first.size(), 0), second_kept(second.size(), 0);
-    for (const Cell& cell : table.cells) {
-      first_kept[static_cast<std::size_t>(cell.first)] = 1;
-      second_kept[static_cast<std::size_t>(cell.second)] = 1;
-    }
-    for (std::size_t c = 0; c < first.size(); ++c) dropped |= first[c] != first_kept[c];
-    for (std::size_t d = 0; d < second.size(); ++d) dropped |= second[d] != second_kept[d];
-    first = first_kept;
-    second = second_kept;
+  for (Table& table : tables_) dropped |= drop_without_partner(table);
+  return dropped;
+}
+
+bool PairTables::drop_without_partner(Table& table) {
+  std::vector<char>& first = alive_[table.pair.first.index()];
+  std::vector<char>& second = alive_[table.pair.second.index()];
+  std::erase_if(table.cells, [&](const Cell& cell) {
+    return first[static_cast<std::size_t>(cell.first)] == 0 ||
+           second[static_cast<std::size_t>(cell.second)] == 0;
+  });
+  std::vector<char> first_kept(first.size(), 0), second_kept(second.size(), 0);
+  for (const Cell& cell : table.cells) {
+    first_kept[static_cast<std::size_t>(cell.first)] = 1;
+    second_kept[static_cast<std::size_t>(cell.second)] = 1;
   }
+  const bool dropped = first != first_kept || second != second_kept;
+  first = std::move(first_kept);
+  second = std::move(second_kept);
   return dropped;
 }
 

@@ -45,6 +45,7 @@ PartitionResult solve_partition(const PartitionProblem& problem, StageCosts& cos
                                 const PartitionOptions& options) {
   const auto start = std::chrono::steady_clock::now();
   PartitionResult result = solve_by_method(problem, costs, options);
+  if (result.reason == PartitionReason::infeasible) result.obstacle = explain_infeasible(problem, costs);
   result.variables = count_variables(problem);
   result.solve_time =
       Seconds(std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
@@ -63,3 +64,4 @@ std::vector<PartitionChoice> front(std::vector<PartitionChoice> choices) {
 }
 
 }  // namespace tessera::train
+namespace tessera::train { WindowResult solve_in_window(const PartitionProblem& problem, std::span<const std::vector<std::int32_t>> legal, StageCosts& costs, const Partition& center, const WindowOptions& options) { PartitionProblem p = problem; p.places = places_around(legal, center, options.window); return {solve_partition(p, costs, options.solve), center, 0}; } }

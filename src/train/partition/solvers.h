@@ -5,7 +5,7 @@
 
 namespace tessera::train {
 
-// They fill everything but `variables` and `solve_time`. The problem is well formed: see check_problem.
+// They fill everything but `obstacle`, `variables` and `solve_time`.
 [[nodiscard]] PartitionResult solve_sweep(const PartitionProblem& problem, StageCosts& costs,
                                           const PartitionOptions& options);
 [[nodiscard]] PartitionResult solve_milp(const PartitionProblem& problem, StageCosts& costs,

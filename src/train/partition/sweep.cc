@@ -14,11 +14,8 @@
 namespace tessera::train {
 namespace {
 
-// Nodes of a search before the walk decides instead.
-constexpr std::int64_t kSearchNodes = 4'000;
 // Nodes of branch and bound cost about as much as so many states of the walk.
 constexpr std::int64_t kStatesPerNode = 2'000;
-constexpr double kRounding = 1e-12;
 
 class Sweep {
  public:
@@ -130,7 +127,7 @@ class Sweep {
     Alive alive = all;
     if (!narrow_timed(alive, limit)) return false;
     std::vector<std::int32_t> found;
-    switch (propagation_.search(alive, limit, kSearchNodes, found)) {
+    switch (propagation_.search(alive, limit, options_.search_nodes, found)) {
       case Propagation::Answer::yes:
         incumbent_ = std::move(found);
         return true;
@@ -152,23 +149,22 @@ class Sweep {
     std::optional<double> least = propagated_least(all, -kForever, upper);
     if (!least) return false;
     if (!possible(all, *least)) {
-      // Gallop over the thresholds, then bisect: each test times only what it needs.
-      std::vector<double> times = thresholds(all, *least, upper);
-      std::size_t bad = 0, step = 1, good = times.size();
-      while (good == times.size()) {
-        const std::size_t next = std::min(bad + step, times.size() - 1);
-        if (possible(all, times[next]))
-          good = next;
-        else if (next + 1 == times.size())
-          return false;
-        else
-          bad = next, step *= 2;
+      // Gallop over the thresholds, then bisect: each test times only what it needs. Timing moves values up,
+      // so at the end of the thresholds there may be new ones.
+      double bad_time = *least;
+      std::size_t stride = 1;
+      for (bool found = false; !found;) {
+        std::vector<double> times = thresholds(all, bad_time, upper);
+        std::erase_if(times, [&](double t) { return t <= bad_time; });
+        if (times.empty()) return false;
+        const double next = times[std::min(stride, times.size()) - 1];
+        found = possible(all, next);
+        if (!found) bad_time = next;
+        stride *= 2;
       }
-      // Timing moves values up, so thresholds are taken anew until the interval holds none between.
-      double bad_time = times[bad];
       double good_time = slowest_of(incumbent_);
       for (;;) {
-        times = thresholds(all, bad_time, good_time);
+        std::vector<double> times = thresholds(all, bad_time, good_time);
         std::erase_if(times, [&](double t) { return t <= bad_time || t >= good_time; });
         if (times.empty()) break;
         const double middle = times[times.size() / 2];
@@ -201,15 +197,15 @@ class Sweep {
     const std::int64_t left = std::max<std::int64_t>(options_.work_limit - work_, 1);
     LeastWork out;
     bool walked = false;
-    if (walk_) {
+    if (walk_ && options_.walk) {
       const Layers layers(labelling_, *walk_, alive, limit);
       if (layers.fits()) {
-        out = least_work(layers, labelling_.stages(), keep, kForever, left);
+        out = least_work(layers, labelling_.stages(), keep, options_.price_steps, left);
         walked = true;
       }
     }
     if (!walked) {
-      out = branch_work(labelling_, alive, limit, keep, kForever, left / kStatesPerNode + 100);
+      out = branch_work(labelling_, alive, limit, keep, left / kStatesPerNode + 100);
       out.states *= kStatesPerNode;
     }
     work_ += out.states;
@@ -225,7 +221,7 @@ class Sweep {
     const auto enough = [&](double limit) {
       Alive alive = all;
       if (!narrow_timed(alive, limit)) return false;
-      const auto answer = propagation_.at_least(alive, limit, kSearchNodes, options_.keep);
+      const auto answer = propagation_.at_least(alive, limit, options_.search_nodes, options_.keep);
       if (answer != Propagation::Answer::undecided) return answer == Propagation::Answer::yes;
       return least_at(limit, wanted).found.size() >= wanted;
     };
@@ -256,7 +252,7 @@ class Sweep {
       PartitionChoice next = choice(found.chosen);
       slowest = std::max(slowest, next.value.slowest.value());
       if (next.partition == result.best.front().partition) continue;
-      if (result.best.size() < wanted) result.best.push_back(std::move(next));
+      result.best.push_back(std::move(next));
     }
     result.reach = Seconds(slowest);
   }

@@ -1,4 +1,4 @@
-#include "tessera/train/partition/baseline_partition.h"
+#include "tessera/train/partition/rivals.h"
 
 #include <gtest/gtest.h>
 

@@ -13,7 +13,7 @@
 
 #include "tessera/train/partition/solve_partition.h"
 #include "tessera/train/schedule/schedule_template.h"
-#include "train/testing.h"
+#include "train/random.h"
 
 namespace tessera::train::testing {
 

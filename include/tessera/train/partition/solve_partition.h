@@ -33,6 +33,11 @@ struct PartitionOptions {
   double widest = 1.1;
   std::int64_t work_limit = 50'000'000;  ///< states looked at, before Σ gets a stated gap
   std::optional<Seconds> time_limit;     ///< milp only
+  bool least_work = true;  ///< milp only: also the least Σ at the least slowest pair, by a second programme
+  // Shortcuts of the sweep; the answer is the same without them.
+  std::int64_t search_nodes = 4'000;  ///< of a depth-first search before the walk decides
+  bool walk = true;                   ///< false: branch and bound in its place
+  std::int32_t price_steps = 16;      ///< subgradient steps on the walk's stitches
 };
 
 enum class PartitionReason : std::uint8_t {
@@ -53,7 +58,7 @@ struct PartitionResult {
   PartitionReason reason = PartitionReason::infeasible;
   /// First the optimum: the least slowest pair, of those the least Σ, of those the first boundaries. Then, by
   /// (Σ, boundaries), the `keep` partitions of least Σ whose slowest pair is at most `reach`, the optimum
-  /// left out where it is one of them. The MILP returns the first alone.
+  /// left out where it is one of them. The MILP returns the first alone, and of equal ones any.
   std::vector<PartitionChoice> best;
   /// The least value that the slowest pairs of `keep` partitions stay within, but at most widest · optimum.
   Seconds reach;
