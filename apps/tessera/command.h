@@ -23,6 +23,7 @@ struct Common {
 
 void add_import(CLI::App& app, Common& common, Outcome& outcome);
 void add_plan(CLI::App& app, Common& common, Outcome& outcome);
+void add_pair(CLI::App& app, Common& common, Outcome& outcome);
 void add_simulate(CLI::App& app, Common& common, Outcome& outcome);
 void add_check(CLI::App& app, Common& common, Outcome& outcome);
 void add_export(CLI::App& app, Common& common, Outcome& outcome);

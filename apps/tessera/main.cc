@@ -29,13 +29,14 @@ int main(int argc, char** argv) {
   tessera::apps::Outcome outcome = 0;
   tessera::apps::add_import(app, common, outcome);
   tessera::apps::add_plan(app, common, outcome);
+  tessera::apps::add_pair(app, common, outcome);
   tessera::apps::add_simulate(app, common, outcome);
   tessera::apps::add_check(app, common, outcome);
   tessera::apps::add_export(app, common, outcome);
   // The parser itself only says that a command is missing.
   if (argc > 1 && argv[1][0] != '-' && !has_command(app, argv[1]))
     return report(tessera::Error{.message = std::string("there is no command ") + argv[1],
-                                 .hint = "Commands are import, plan, simulate, check and export."});
+                                 .hint = "Commands are import, plan, pair, simulate, check and export."});
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& failure) {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -26,3 +27,8 @@ def tessera(tmp_path: Path) -> Run:
         )
 
     return run
+
+
+def without_clock(text: str) -> str:
+    """The text of `tessera pair` without the solvers' wall clocks, which differ from run to run."""
+    return re.sub(r"(proved in|optimal in|, after) [0-9.]+ m?s", r"\1 T", text)

@@ -1,4 +1,4 @@
-"""The five commands on real models: what they print, what they write, and how they fail."""
+"""The commands on real models: what they print, what they write, and how they fail."""
 
 from __future__ import annotations
 
@@ -9,9 +9,11 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from conftest import PROGRAM, ROOT, Run
+from conftest import PROGRAM, ROOT, Run, without_clock
 
 GOLDEN = Path(__file__).parent / "golden"
+PAIR = ("pair", "examples/qwen3-next-80b.yaml")
+PAIR_1_1 = (*PAIR, "--forward", "1", "--backward", "1")
 
 
 def expect_golden(text: str, name: str) -> None:
@@ -29,12 +31,63 @@ def test_plan_prints_what_the_golden_text_says(job: str, tessera: Run) -> None:
     expect_golden(result.stdout, f"plan-{job}.txt")
 
 
-@pytest.mark.parametrize("command", ["", "import", "plan", "simulate", "check", "export"])
+@pytest.mark.parametrize("command", ["", "import", "plan", "pair", "simulate", "check", "export"])
 def test_help_has_an_example(command: str, tessera: Run) -> None:
     result = tessera(*([command] if command else []), "--help")
     assert result.returncode == 0
     expect_golden(result.stdout, f"help-{command or 'tessera'}.txt")
     assert "xample" in result.stdout
+
+
+PAIRS = [
+    ("examples/qwen3-next-80b.yaml", 3, 11, ()),
+    ("examples/qwen3-next-80b.yaml", 7, 15, ("--width", "140")),
+    ("examples/deepseek-v3.yaml", 7, 31, ()),
+    ("examples/deepseek-v3.yaml", 0, 24, ("--pool-credit", "2")),
+    ("examples/deepseek-v3.yaml", 9, 12, ("--width", "60")),
+    ("examples/deepseek-v3.yaml", 0, 0, ()),
+    ("examples/deepseek-v3.yaml", 30, 31, ()),
+]
+
+
+@pytest.mark.parametrize(("job", "forward", "backward", "more"), PAIRS)
+def test_pair_prints_what_the_golden_text_says(
+    job: str, forward: int, backward: int, more: tuple[str, ...], tessera: Run
+) -> None:
+    arguments = ("pair", job, "--forward", str(forward), "--backward", str(backward), *more)
+    result = tessera(*arguments)
+    assert result.returncode == 0, result.stderr
+    expect_golden(without_clock(result.stdout), f"pair-{Path(job).stem}-{forward}-{backward}.txt")
+    report = json.loads(tessera(*arguments, "--json").stdout)
+    assert report["proved"] and report["gap"] == 0
+    assert report["bound_seconds"] == report["optimum_seconds"] == min(m["makespan_seconds"] for m in report["methods"])
+    assert report["order"]["interference_makespan_seconds"] >= report["bound_seconds"] > 0
+    assert max(task["end_seconds"] for task in report["order"]["tasks"]) == report["order"]["makespan_seconds"]
+    assert [m["method"] for m in report["methods"]][:6] == [
+        "serial",
+        "fifo",
+        "align",
+        "defer-literal",
+        "defer",
+        "exact",
+    ]
+
+
+def test_pair_of_a_plan_file_is_that_of_its_job(tessera: Run) -> None:
+    job = "examples/qwen3-next-80b.yaml"
+    assert tessera("plan", job, "--no-trace").returncode == 0
+    texts = [
+        without_clock(tessera("pair", file, "--forward", "14", "--backward", "6").stdout) for file in (job, "plan.yaml")
+    ]
+    assert texts[0] == texts[1] and "the plan" in texts[0]
+
+
+def test_pair_solves_by_milp_too(tessera: Run) -> None:
+    arguments = ("examples/deepseek-v3.yaml", "--forward", "7", "--backward", "31", "--ilp")
+    text = tessera("pair", *arguments).stdout
+    assert "ILP (HiGHS): optimal in " in text
+    methods = {m["method"]: m for m in json.loads(tessera("pair", *arguments, "--json").stdout)["methods"]}
+    assert methods["ilp"]["makespan_seconds"] == pytest.approx(methods["exact"]["makespan_seconds"], rel=1e-9)
 
 
 def test_import_prints_the_published_counts(tessera: Run) -> None:
@@ -126,6 +179,30 @@ def test_the_plan_does_not_depend_on_data_parallel_copies(tessera: Run, tmp_path
         (("plan", "examples/qwen3-next-80b.yaml", "--pp", "7"), "examples/qwen3-next-80b.yaml"),
         (("plan", "examples/qwen3-next-80b.yaml", "--set", "layout.pp.x=7"), "layout.pp.x: cannot be set"),
         (("plan", "examples/qwen3-next-80b.yaml", "-o", "no/such/folder/plan.yaml"), "cannot be opened for writing"),
+        ((*PAIR, "--backward", "1"), "--forward is required"),
+        ((*PAIR, "--forward", "1"), "--backward is required"),
+        ((*PAIR, "--forward", "16", "--backward", "1"), "--forward 16: expected a whole number, 0 … 15"),
+        ((*PAIR, "--forward", "0", "--backward", "-1"), "--backward -1: expected a whole number, 0 … 15"),
+        ((*PAIR, "--forward", "one", "--backward", "1"), "--forward one: expected a whole number"),
+        ((*PAIR, "--forward", "1.5", "--backward", "1"), "--forward 1.5: expected a whole number"),
+        (
+            (*PAIR_1_1, "--pool-credit", "-2"),
+            "--pool-credit -2: expected milliseconds",
+        ),
+        ((*PAIR_1_1, "--pool-credit", "nan"), "--pool-credit nan: expected"),
+        (
+            (*PAIR_1_1, "--width", "39"),
+            "--width 39: expected a whole number, 40 … 1000",
+        ),
+        (
+            (*PAIR_1_1, "--time-limit", "0"),
+            "--time-limit 0: expected seconds, above 0",
+        ),
+        (
+            (*PAIR_1_1, "--labels", "0"),
+            "--labels 0: expected a whole number, at least 1",
+        ),
+        (("pair", "missing.yaml", "--forward", "1", "--backward", "1"), "missing.yaml: no such file"),
         (("simulate", "data/models/DeepSeek-V3.json"), "unknown key"),
         (("export", "examples/qwen3-next-80b.yaml", "--to", "gpipe"), "gpipe"),
     ],

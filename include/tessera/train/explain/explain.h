@@ -8,6 +8,7 @@
 
 #include "tessera/core/model/model_spec.h"
 #include "tessera/train/execution_plan/execution_plan.h"
+#include "tessera/train/planner/pair_report.h"
 #include "tessera/train/planner/plan.h"
 #include "tessera/train/simulate/audit.h"
 #include "tessera/train/simulate/simulate.h"
@@ -26,6 +27,18 @@ struct TextStyle {
 /// goes.
 [[nodiscard]] std::string plan_text(const PlanReport& report, const Job& job, const TextStyle& style = {});
 [[nodiscard]] std::string plan_json(const PlanReport& report, const Job& job);
+
+struct PairTextOptions {
+  std::size_t columns = 100;                       ///< of the chart and of the text, at least kLeastColumns
+  std::int64_t labels = PairOptions{}.work_limit;  ///< the exact search was given, to say how to go on
+};
+inline constexpr std::size_t kLeastColumns = 40;
+inline constexpr std::size_t kMostColumns = 1000;
+
+/// `tessera pair`: a chart of the order that is best under interference, the optimum with its reason, every
+/// scheduler beside it.
+[[nodiscard]] std::string pair_text(const PairReport& report, const PairTextOptions& options = {});
+[[nodiscard]] std::string pair_json(const PairReport& report);
 
 /// `tessera check`: what was proved, and what the plan says of itself that no longer holds.
 [[nodiscard]] std::string audit_text(const std::string& file, const ExecutionPlan& plan,
