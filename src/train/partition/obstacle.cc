@@ -70,8 +70,8 @@ std::optional<std::string> rank_obstacle(const PartitionProblem& problem, const 
     ++ranks;
     if (most - problem.budget[r] <= worst) continue;
     worst = most - problem.budget[r];
-    words = fmt::format("rank {} needs at least {} even with the lightest stages", r,
-                        need_text(most, problem.budget[r]));
+    words = fmt::format("rank {} needs at least {}", r,
+                        need_text(most, problem.budget[r], " even with the lightest stages"));
   }
   if (ranks == 0) return std::nullopt;
   if (ranks > 1)
