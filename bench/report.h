@@ -42,11 +42,13 @@ class Table {
   std::vector<std::vector<std::string>> rows_;
 };
 
-/// One line of JSON with numbers and texts, in the order added.
+/// One line of JSON with numbers and texts, in the order added. Texts hold no quotes.
 class Json {
  public:
   Json& add(std::string_view key, double value) { return raw(key, fmt::format("{:.6g}", value)); }
   Json& add(std::string_view key, std::size_t value) { return raw(key, fmt::format("{}", value)); }
+  Json& add(std::string_view key, std::string_view text) { return raw(key, fmt::format("\"{}\"", text)); }
+  Json& add_null(std::string_view key) { return raw(key, "null"); }
   void print() const { fmt::print("{{{}}}\n", body_); }
 
  private:

@@ -86,7 +86,7 @@ std::string fault(const MipModel::View& model, const MipOptions& options) {
 
 void set_options(void* highs, const MipModel::View& model, const MipOptions& options) {
   Highs_setBoolOptionValue(highs, "output_flag", 0);
-  Highs_setIntOptionValue(highs, "random_seed", 0);
+  Highs_setIntOptionValue(highs, "random_seed", std::max(options.seed, 0));
   Highs_setIntOptionValue(highs, "threads", options.threads);
   Highs_setStringOptionValue(highs, "parallel", options.threads > 1 ? "on" : "off");
   Highs_setDoubleOptionValue(highs, "primal_feasibility_tolerance", options.tolerance);

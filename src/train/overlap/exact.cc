@@ -24,7 +24,7 @@ constexpr double kFirstReach = 0.125;
 constexpr std::size_t kWays = 64;
 // Under interference: orders kept, how much longer than the optimum they may be, and the width they come
 // from.
-constexpr std::size_t kKeptOrders = 8, kKeptWidth = 8;
+constexpr std::size_t kKeptOrders = 6, kKeptWidth = 3;
 constexpr double kKeptSlack = 0.01;
 
 struct Rules {

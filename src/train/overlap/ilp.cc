@@ -15,6 +15,9 @@ constexpr std::int64_t kLabelsOfNode = 1000;
 constexpr double kTolerance = 1e-9;
 // Each of a schedule's tasks may add a tolerance to what HiGHS takes for its length.
 constexpr double kToleranceOfRows = 2;
+// Sums in another order differ in the last bits.
+constexpr double kRounding = 1e-12;
+constexpr std::int32_t kMostSolves = 10;
 
 LaunchOrder order_of(const PairSchedule& schedule) {
   LaunchOrder order;
@@ -35,40 +38,63 @@ LaunchOrder first_order(const TaskGraph& graph, const PairOptions& options) {
   return order_of(*best);
 }
 
+// What is left of the limits after some solves.
+class Limits {
+ public:
+  explicit Limits(const PairOptions& options)
+      : time_(options.time_limit), nodes_(std::max<std::int64_t>(1, options.work_limit / kLabelsOfNode)) {}
+  void spend(const MipResult& result) noexcept {
+    if (time_) *time_ = std::max(Seconds(), *time_ - result.solve_time);
+    nodes_ = std::max<std::int64_t>(0, nodes_ - result.nodes);
+  }
+  [[nodiscard]] std::optional<Seconds> time() const noexcept { return time_; }
+  [[nodiscard]] std::int64_t nodes() const noexcept { return nodes_; }
+
+ private:
+  std::optional<Seconds> time_;
+  std::int64_t nodes_;
+};
+
 }  // namespace
 
+// Each solve starts from the best schedule so far and excludes longer ones. HiGHS now and then proves what is
+// not so (see mip.h): the optimum is what two solves in a row, with different seeds, cannot better, or what
+// meets a simple bound.
 Attempt solve_ilp(const TaskGraph& graph, const PairOptions& options) {
   const FlatGraph flat(graph);
   Attempt attempt;
   attempt.orders.push_back(first_order(graph, options));
   std::vector<double> start;
-  const double first = start_times(flat, attempt.orders.front(), start);
-  if (first <= 0) {  // nothing takes any time
-    attempt.complete = true;
-    return attempt;
-  }
-
-  const PairMip mip(flat, options.pool_credit.value(), first);
-  const std::vector<double> warm = mip.values_of(attempt.orders.front());
-  const MipResult result =
-      solve(mip.model(), {.time_limit = options.time_limit,
-                          .node_limit = std::max<std::int64_t>(1, options.work_limit / kLabelsOfNode),
-                          .tolerance = kTolerance,
-                          .warm_start = warm});
-  attempt.work = result.nodes;
-  const double inexact = kToleranceOfRows * kTolerance * static_cast<double>(graph.tasks.size());
-  attempt.bound = std::max(0.0, (result.bound - inexact) * mip.unit());
-  double best = first;
-  if (result.solved())
-    if (std::optional<LaunchOrder> order = mip.order_of(result.values)) {
+  double best = start_times(flat, attempt.orders.front(), start);
+  Limits limits(options);
+  int proofs = 0;
+  for (std::int32_t seed = 0; best > 0 && proofs < 2 && seed < kMostSolves; ++seed) {
+    const PairMip mip(flat, options.pool_credit.value(), best);
+    const std::vector<double> warm = mip.values_of(attempt.orders.front());
+    const MipResult result = solve(mip.model(), {.time_limit = limits.time(),
+                                                 .node_limit = limits.nodes(),
+                                                 .tolerance = kTolerance,
+                                                 .seed = seed,
+                                                 .warm_start = warm});
+    attempt.work += result.nodes;
+    limits.spend(result);
+    const double inexact = kToleranceOfRows * kTolerance * static_cast<double>(graph.tasks.size());
+    attempt.bound = std::max(0.0, (result.bound - inexact) * mip.unit());
+    bool better = false;
+    if (std::optional<LaunchOrder> order = result.solved() ? mip.order_of(result.values) : std::nullopt) {
       const double makespan = start_times(flat, *order, start);
+      better = makespan < best * (1 - kRounding);
       if (makespan < best) {
         best = makespan;
         attempt.orders.insert(attempt.orders.begin(), *std::move(order));
       }
     }
-  // The order decides, and what it takes on the streams has to be what HiGHS proved to be the least.
-  attempt.complete = result.reason == MipReason::optimal && best <= (result.objective + inexact) * mip.unit();
+    // The order decides, and what it takes on the streams has to be what HiGHS calls the least.
+    if (result.reason != MipReason::optimal || best > (result.objective + inexact) * mip.unit()) break;
+    proofs = better ? 1 : proofs + 1;
+    if (best <= mip.simple_bound() * (1 + kRounding)) proofs = 2;
+  }
+  attempt.complete = best <= 0 || proofs >= 2;
   return attempt;
 }
 

@@ -113,27 +113,27 @@ double PairMip::shortest_makespan() const {
 
 // ---------------------------------------------------------------------------------- columns and rows
 
-double PairMip::subtract_length(Task task, std::vector<MipTerm>& terms) const {
+double PairMip::demand_length(Task task, std::vector<MipTerm>& terms) const {
   if (may_leave(task)) terms.push_back({*left_[at(task)], length_[at(task)]});
   return length_[at(task)];
 }
 
-void PairMip::after(Task earlier, Task later) {
+void PairMip::add_sequence(Task earlier, Task later) {
   std::vector<MipTerm> terms{{start_[at(later)], 1}, {start_[at(earlier)], -1}};
-  const double gap = subtract_length(earlier, terms);
+  const double gap = demand_length(earlier, terms);
   model_.add_row({.lower = gap}, terms);
 }
 
 void PairMip::add_columns(double longest) {
-  const double shortest = std::min(shortest_makespan(), longest);
-  makespan_ = model_.add_column({.lower = shortest, .upper = longest * (1 + kRounding), .cost = 1});
+  simple_bound_ = std::min(shortest_makespan(), longest);
+  makespan_ = model_.add_column({.lower = simple_bound_, .upper = longest * (1 + kRounding), .cost = 1});
   for (Task i = 0; i < size(); ++i)
     start_.push_back(model_.add_column({.lower = head_[at(i)], .upper = latest_[at(i)] * (1 + kRounding)}));
   for (Task i = 0; i < size(); ++i) {
-    for (const Task needed : graph_.before(i)) after(needed, i);
+    for (const Task needed : graph_.before(i)) add_sequence(needed, i);
     if (!graph_.after(i).empty()) continue;
     std::vector<MipTerm> terms{{makespan_, 1}, {start_[at(i)], -1}};
-    const double gap = subtract_length(i, terms);
+    const double gap = demand_length(i, terms);
     model_.add_row({.lower = gap}, terms);
   }
 }
@@ -143,7 +143,7 @@ void PairMip::add_order_choices() {
   const auto add = [&](Task a, Task b, MipColumn column, bool if_one) {
     const double slack = latest_[at(a)] + length_[at(a)] - head_[at(b)];
     std::vector<MipTerm> terms{{start_[at(b)], 1}, {start_[at(a)], -1}};
-    const double gap = subtract_length(a, terms);
+    const double gap = demand_length(a, terms);
     if (slack <= kRounding) return;  // never in the way
     terms.push_back({column, if_one ? -slack : slack});
     model_.add_row({.lower = if_one ? gap - slack : gap}, terms);
@@ -164,7 +164,7 @@ void PairMip::add_order_choices() {
       }
       decided_.emplace_back(order == Order::as_named ? a : b, order == Order::as_named ? b : a);
       const auto [first, second] = decided_.back();
-      if (!needs_[at(second)][at(first)]) after(first, second);
+      if (!needs_[at(second)][at(first)]) add_sequence(first, second);
     }
 }
 
@@ -184,28 +184,23 @@ void PairMip::add_position_cuts() {
     before[at(i)] = {{start_[at(i)], 1}};
     gap_before[at(i)] = head[graph_.stream[at(i)]];
     behind[at(i)] = {{makespan_, 1}, {start_[at(i)], -1}};
-    gap_behind[at(i)] = rest[graph_.stream[at(i)]] + subtract_length(i, behind[at(i)]);
+    gap_behind[at(i)] = rest[graph_.stream[at(i)]] + demand_length(i, behind[at(i)]);
   }
-  // The task is on that side when the column is 1 (if_one) or 0, or always (no choice).
-  const auto count = [&](Task task, std::vector<MipTerm>& terms, double& gap, const Choice* choice,
-                         bool if_one) {
-    if (choice == nullptr) {
-      gap += subtract_length(task, terms);
-      return;
-    }
+  // The task is on that side when the column is 1 (if_one) or 0.
+  const auto count = [&](Task task, std::vector<MipTerm>& terms, double& gap, MipColumn column, bool if_one) {
     if (may_leave(task)) terms.push_back({*left_[at(task)], length_[at(task)]});
-    terms.push_back({choice->column, if_one ? -length_[at(task)] : length_[at(task)]});
+    terms.push_back({column, if_one ? -length_[at(task)] : length_[at(task)]});
     if (!if_one) gap += length_[at(task)];
   };
-  for (const Choice& c : choices_) {
-    count(c.first, before[at(c.second)], gap_before[at(c.second)], &c, true);
-    count(c.second, behind[at(c.first)], gap_behind[at(c.first)], &c, true);
-    count(c.second, before[at(c.first)], gap_before[at(c.first)], &c, false);
-    count(c.first, behind[at(c.second)], gap_behind[at(c.second)], &c, false);
+  for (const auto& [first, second, column] : choices_) {
+    count(first, before[at(second)], gap_before[at(second)], column, true);
+    count(second, behind[at(first)], gap_behind[at(first)], column, true);
+    count(second, before[at(first)], gap_before[at(first)], column, false);
+    count(first, behind[at(second)], gap_behind[at(second)], column, false);
   }
   for (const auto& [first, second] : decided_) {
-    count(first, before[at(second)], gap_before[at(second)], nullptr, true);
-    count(second, behind[at(first)], gap_behind[at(first)], nullptr, true);
+    gap_before[at(second)] += demand_length(first, before[at(second)]);
+    gap_behind[at(first)] += demand_length(second, behind[at(first)]);
   }
   for (Task i = 0; i < size(); ++i) {
     model_.add_row({.lower = gap_before[at(i)]}, before[at(i)]);

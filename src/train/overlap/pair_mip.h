@@ -28,6 +28,8 @@ class PairMip {
 
   [[nodiscard]] const MipModel& model() const noexcept { return model_; }
   [[nodiscard]] double unit() const noexcept { return unit_; }  ///< seconds in a unit of the model's time
+  /// Longest chain or most work on a stream, in seconds: no schedule is shorter.
+  [[nodiscard]] double simple_bound() const noexcept { return simple_bound_ * unit_; }
 
   /// Column values of a schedule no longer than `longest`; the tasks it lacks are left to the pool.
   [[nodiscard]] std::vector<double> values_of(const LaunchOrder& order) const;
@@ -56,9 +58,10 @@ class PairMip {
   void add_columns(double longest);
   void add_order_choices();
   void add_position_cuts();
-  // terms of −(length of task), as far as it is not left to the pool; its constant part comes back
-  double subtract_length(Task task, std::vector<MipTerm>& terms) const;
-  void after(Task earlier, Task later);
+  // For a row `terms ≥ …` whose right side has the task's length·(1 − left): adds what belongs on the left
+  // side and gives the constant on the right.
+  double demand_length(Task task, std::vector<MipTerm>& terms) const;
+  void add_sequence(Task earlier, Task later);
 
   const FlatGraph& graph_;
   double unit_;
@@ -70,6 +73,7 @@ class PairMip {
   std::vector<std::optional<MipColumn>> left_;
   std::vector<MipColumn> start_;
   MipColumn makespan_;
+  double simple_bound_ = 0;
   std::vector<Choice> choices_;
   std::vector<std::pair<Task, Task>> twins_;    // the first goes first
   std::vector<std::pair<Task, Task>> decided_;  // the first goes first

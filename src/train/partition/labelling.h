@@ -37,6 +37,11 @@ struct MemoryRow {
   double budget = 0;
   std::vector<std::size_t> stages;
   std::vector<std::vector<double>> need;  ///< per stage, per value, bytes
+  [[nodiscard]] std::size_t place(std::size_t stage) const noexcept {
+    std::size_t k = 0;
+    while (stages[k] != stage) ++k;
+    return k;
+  }
 };
 
 class Labelling {

@@ -61,8 +61,13 @@ ModelStageCosts::ModelStageCosts(const CostInput& input, const ModelCost& cost, 
     }
   }
   // The tables keep the addresses of the kinds.
-  for (const Sums& sums : sums_)
-    tables_.emplace_back(sums.kinds, PairOptions{.interference = options_.interference});
+  for (std::size_t s = 0; s < sums_.size(); ++s) {
+    if (speeds_[s] == 1.0 && options_.nominal != nullptr) {
+      tables_.push_back(options_.nominal);
+      continue;
+    }
+    tables_.push_back(&own_.emplace_back(sums_[s].kinds, PairOptions{.interference = options_.interference}));
+  }
   activation_.resize(blocks + 1);
   for (std::size_t b = 0; b < blocks; ++b)
     activation_[b + 1] = activation_[b] + cost.of(BlockId(static_cast<std::int64_t>(b))).memory.activation;
@@ -98,13 +103,13 @@ Seconds ModelStageCosts::bound(const PairQuery& query) const {
 std::vector<Seconds> ModelStageCosts::times(std::span<const PairQuery> queries) {
   std::vector<std::vector<PairKey>> keys(tables_.size());
   for (const PairQuery& query : queries) keys[speed_of(query.forward)].push_back(key(query));
-  for (std::size_t s = 0; s < tables_.size(); ++s) tables_[s].solve(keys[s], options_.threads);
+  for (std::size_t s = 0; s < tables_.size(); ++s) tables_[s]->solve(keys[s], options_.threads);
   std::vector<Seconds> out;
   std::vector<std::size_t> next(tables_.size(), 0);
   out.reserve(queries.size());
   for (const PairQuery& query : queries) {
     const std::size_t speed = speed_of(query.forward);
-    out.push_back(tables_[speed].at(keys[speed][next[speed]++]).slowed);
+    out.push_back(tables_[speed]->at(keys[speed][next[speed]++]).slowed);
   }
   return out;
 }
@@ -134,7 +139,7 @@ Bytes ModelStageCosts::workspace(BlockRange blocks, bool pairs) const {
 
 std::size_t ModelStageCosts::signatures() const noexcept {
   std::size_t sum = 0;
-  for (const PairTable& table : tables_) sum += table.size();
+  for (const PairTable* table : tables_) sum += table->size();
   return sum;
 }
 

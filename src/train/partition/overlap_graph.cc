@@ -1,6 +1,7 @@
 #include "tessera/train/partition/overlap_graph.h"
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <set>
 #include <utility>
@@ -22,6 +23,33 @@ std::vector<LiveVector> pareto_maximal(const std::set<LiveVector>& seen) {
     if (std::ranges::none_of(
             seen, [&](const LiveVector& other) { return other != candidate && covers(other, candidate); }))
       out.push_back(candidate);
+  return out;
+}
+
+// Does it lie on the line between two others? Then one of those needs at least as much memory, whatever the
+// activations weigh.
+bool between_others(const LiveVector& candidate, const std::vector<LiveVector>& all) {
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    for (std::size_t k = 0; k < i; ++k) {
+      if (all[i] == candidate || all[k] == candidate) continue;
+      // candidate = a + t · (b − a) with the same 0 < t < 1 in every entry: t = p / q.
+      std::int64_t p = 0, q = 0;
+      bool on_line = true;
+      for (std::size_t e = 0; e < candidate.size() && on_line; ++e) {
+        const std::int64_t part = candidate[e] - all[i][e], whole = all[k][e] - all[i][e];
+        if (q == 0 && whole != 0) p = part, q = whole;
+        on_line = whole == 0 ? part == 0 : part * q == p * whole;
+      }
+      if (on_line && q != 0 && (q > 0 ? p > 0 && p < q : p < 0 && p > q)) return true;
+    }
+  }
+  return false;
+}
+
+std::vector<LiveVector> extreme(const std::vector<LiveVector>& vectors) {
+  std::vector<LiveVector> out;
+  std::ranges::copy_if(vectors, std::back_inserter(out),
+                       [&](const LiveVector& v) { return !between_others(v, vectors); });
   return out;
 }
 
@@ -47,7 +75,7 @@ std::vector<LiveVector> live_vectors(const std::vector<Action>& actions, std::si
       free_one(pair ? action.backward_stage : action.stage);
   }
   if (grown) seen.insert(live);
-  return pareto_maximal(seen);
+  return extreme(pareto_maximal(seen));
 }
 
 }  // namespace

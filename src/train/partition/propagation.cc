@@ -50,45 +50,99 @@ bool Propagation::supported(const Alive& alive, std::size_t stage, std::size_t v
   return true;
 }
 
+namespace {
+
+// What the values alive say of their boundaries and of memory, kept up to date as values go.
+class Frontier {
+ public:
+  Frontier(const Labelling& labelling, const Alive& alive)
+      : labelling_(labelling),
+        begins_(labelling.stages() + 1, ~std::uint64_t{0}),
+        ends_(labelling.stages() + 1, ~std::uint64_t{0}),
+        least_(labelling.memory().size()),
+        total_(labelling.memory().size(), 0.0) {
+    for (std::size_t m = 0; m < least_.size(); ++m)
+      least_[m].assign(labelling.memory()[m].stages.size(), 0.0);
+    for (std::size_t s = 0; s < labelling.stages(); ++s) refresh(s, alive[s]);
+  }
+
+  void refresh(std::size_t stage, const std::vector<std::uint8_t>& alive) {
+    const auto values = labelling_.values(stage);
+    std::uint64_t begins = 0, ends = 0;
+    for (std::size_t v = 0; v < values.size(); ++v) {
+      if (alive[v] == 0) continue;
+      begins |= std::uint64_t{1} << values[v].begin;
+      ends |= std::uint64_t{1} << values[v].end;
+    }
+    begins_[stage] = begins;
+    ends_[stage + 1] = ends;
+    for (const std::size_t m : labelling_.memory_of(stage)) {
+      const MemoryRow& row = labelling_.memory()[m];
+      const std::size_t k = row.place(stage);
+      double least = kForever;
+      for (std::size_t v = 0; v < alive.size(); ++v)
+        if (alive[v] != 0) least = std::min(least, row.need[k][v]);
+      least_[m][k] = least;
+      total_[m] = 0;
+      for (const double part : least_[m]) total_[m] += part;
+    }
+  }
+
+  [[nodiscard]] bool tiles(std::size_t stage, const StageValue& value) const noexcept {
+    return (begins_[stage] & ends_[stage]) >> value.begin &
+           (begins_[stage + 1] & ends_[stage + 1]) >> value.end & 1;
+  }
+  [[nodiscard]] bool fits(std::size_t stage, std::size_t value) const noexcept {
+    for (const std::size_t m : labelling_.memory_of(stage)) {
+      const MemoryRow& row = labelling_.memory()[m];
+      const std::size_t k = row.place(stage);
+      if (total_[m] - least_[m][k] + row.need[k][value] > row.budget) return false;
+    }
+    return true;
+  }
+
+ private:
+  const Labelling& labelling_;
+  std::vector<std::uint64_t> begins_, ends_;  // per boundary, of the stage after it and before it
+  std::vector<std::vector<double>> least_;    // per memory row and stage
+  std::vector<double> total_;
+};
+
+}  // namespace
+
 bool Propagation::narrow(Alive& alive, double limit) const {
   const std::size_t stages = labelling_.stages();
-  const auto memory = labelling_.memory();
-  std::vector<std::vector<double>> least(memory.size());
-  std::vector<double> total(memory.size());
+  Frontier frontier(labelling_, alive);
+  std::vector<std::uint8_t> dirty(stages, 1);
   for (bool changed = true; changed;) {
     changed = false;
-    const std::vector<std::uint64_t> open = open_places(labelling_, alive);
-    for (std::size_t m = 0; m < memory.size(); ++m) {
-      least[m].assign(memory[m].stages.size(), kForever);
-      total[m] = 0;
-      for (std::size_t k = 0; k < least[m].size(); ++k) {
-        const auto& need = memory[m].need[k];
-        for (std::size_t v = 0; v < need.size(); ++v)
-          if (alive[memory[m].stages[k]][v] != 0) least[m][k] = std::min(least[m][k], need[v]);
-        total[m] += least[m][k];
-      }
-    }
     for (std::size_t s = 0; s < stages; ++s) {
+      if (dirty[s] == 0) continue;
+      dirty[s] = 0;
       const auto values = labelling_.values(s);
-      bool any = false;
+      bool any = false, lost = false;
       for (std::size_t v = 0; v < values.size(); ++v) {
         if (alive[s][v] == 0) continue;
-        bool keep = (open[s] >> values[v].begin & 1) != 0 && (open[s + 1] >> values[v].end & 1) != 0 &&
-                    supported(alive, s, v, limit);
-        for (const std::size_t m : labelling_.memory_of(s)) {
-          if (!keep) break;
-          const auto k =
-              static_cast<std::size_t>(std::ranges::find(memory[m].stages, s) - memory[m].stages.begin());
-          keep = total[m] - least[m][k] + memory[m].need[k][v] <= memory[m].budget;
-        }
-        if (keep) {
+        if (frontier.tiles(s, values[v]) && frontier.fits(s, v) && supported(alive, s, v, limit)) {
           any = true;
         } else {
           alive[s][v] = 0;
-          changed = true;
+          lost = true;
         }
       }
       if (!any) return false;
+      if (!lost) continue;
+      changed = true;
+      frontier.refresh(s, alive[s]);
+      if (s > 0) dirty[s - 1] = 1;
+      if (s + 1 < stages) dirty[s + 1] = 1;
+      for (const std::size_t index : labelling_.pairs_of(s)) {
+        const StagePair& pair = labelling_.pairs()[index];
+        dirty[pair.first == s ? pair.second : pair.first] = 1;
+      }
+      for (const std::size_t m : labelling_.memory_of(s))
+        for (const std::size_t mate : labelling_.memory()[m].stages) dirty[mate] = 1;
+      dirty[s] = 0;
     }
   }
   return true;

@@ -76,8 +76,14 @@ std::string cost_fingerprint(const ExecutionPlan& plan) {
   const auto add = [&](double value) { bytes += exact(value) + ";"; };
   for (const BlockCost& cost : plan.costs) {
     bytes += cost.name + ";";
-    for (const auto& pass : cost.tasks) {
-      for (const TaskCost& task : pass) {
+    for (std::size_t pass = 0; pass < kPasses; ++pass) {
+      for (std::size_t kind = 0; kind < kTaskKinds; ++kind) {
+        const TaskCost& task = cost.tasks[pass][kind];
+        // Few blocks have recompute: what is not there leaves no trace.
+        if (static_cast<Pass>(pass) == Pass::recompute) {
+          if (!task.exists) continue;
+          bytes += task_name(Pass::recompute, static_cast<TaskKind>(kind), -1) + ";";
+        }
         add(task.duration.time.value());
         add(task.compute_share);
       }
@@ -129,12 +135,68 @@ std::string layout_fingerprint(const ExecutionPlan& plan) {
   return fingerprint(bytes);
 }
 
-std::vector<std::int32_t> chunk_signature(const ExecutionPlan& plan, StageId stage) {
-  const BlockRange range = plan.partition.stages[stage.index()];
+std::vector<std::int32_t> signature(const ExecutionPlan& plan, const Partition& partition, StageId stage) {
+  const BlockRange range = partition.stages[stage.index()];
   std::vector<std::int32_t> kinds;
   for (std::int32_t b = range.begin; b < range.end; ++b)
     kinds.push_back(plan.blocks[static_cast<std::size_t>(b)].cost);
   return kinds;
+}
+
+// Every (forward, backward) that some rank overlaps, in order of appearance.
+std::vector<std::pair<StageId, StageId>> overlapped(const ActionList& actions) {
+  std::set<std::pair<StageId, StageId>> seen;
+  std::vector<std::pair<StageId, StageId>> in_order;
+  for (const auto& rank : actions.ranks)
+    for (const Action& action : rank)
+      if (action.kind == ActionKind::overlap && seen.emplace(action.stage, action.backward_stage).second)
+        in_order.emplace_back(action.stage, action.backward_stage);
+  return in_order;
+}
+
+// By hand where the job says so, else as solved.
+Result<PairPlan> plan_pair(const Job& job, const ExecutionPlan& plan, StageId f, StageId b,
+                           const PairResult& solved) {
+  const TaskGraph graph = pair_graph(plan.forward_graph(f), plan.backward_graph(b));
+  PairPlan pair{.forward = f, .backward = b, .bound = solved.bound};
+  const auto by_hand = std::ranges::find_if(
+      job.pairs, [&](const HandWrittenPair& p) { return p.forward == f.value() && p.backward == b.value(); });
+  if (by_hand == job.pairs.end()) {
+    pair.sequence = names_of(graph, solved.schedule.order);
+    pair.nominal = solved.schedule.makespan;
+    pair.makespan = solved.slowed;
+    return pair;
+  }
+  auto order = order_by_names(graph, by_hand->sequence);
+  if (!order) {
+    Error error = std::move(order).error();
+    error.file = job.file;
+    error.line = by_hand->line;
+    error.key = "schedule.pairs";
+    return std::unexpected(std::move(error));
+  }
+  pair.sequence = names_of(graph, *order);
+  pair.nominal = run_order(graph, *order).makespan;
+  pair.makespan = run_order(graph, *order, plan.interference).makespan;
+  return pair;
+}
+
+Status check_hand_written(const Job& job, const ExecutionPlan& plan,
+                          std::span<const std::pair<StageId, StageId>> pairs) {
+  // The rivals run another template; the hand-written pairs are for the job's own.
+  if (plan.schedule != name(job.schedule)) return {};
+  for (const HandWrittenPair& p : job.pairs)
+    if (std::ranges::find(pairs, std::pair(StageId(p.forward), StageId(p.backward))) == pairs.end())
+      return std::unexpected(Error{
+          .kind = ErrorKind::bad_input,
+          .file = job.file,
+          .line = p.line,
+          .key = "schedule.pairs",
+          .message =
+              fmt::format("this schedule never overlaps forward {} with backward {}", p.forward, p.backward),
+          .hint = pairs.empty() ? "Its template overlaps nothing; use interleaved-overlap."
+                                : "Remove the entry."});
+  return {};
 }
 
 void add_rank_costs(const Job& job, const PricedJob& priced, ExecutionPlan& plan) {
@@ -214,8 +276,7 @@ std::vector<double> stage_speeds(const Job& job) {
   return out;
 }
 
-Result<ExecutionPlan> assemble_plan(const Job& job, const PricedJob& priced, const Partition& partition,
-                                    Template schedule) {
+Result<PlanFrame> make_frame(const Job& job, const PricedJob& priced, Template schedule) {
   ExecutionPlan plan;
   plan.model = job.model.name;
   plan.device = job.cluster.gpu.name;
@@ -233,75 +294,57 @@ Result<ExecutionPlan> assemble_plan(const Job& job, const PricedJob& priced, con
     plan.blocks.push_back(
         {job.model.blocks[b].kind, job.model.blocks[b].layer, priced.cost.kind_of_block[b]});
   plan.costs = priced.cost.kinds;
-  plan.partition = partition;
-  if (!job.stage_durations.empty()) TESSERA_CHECK(apply_stage_durations(job, plan));
   plan.interference = priced.interference;
   plan.transfer_latency = priced.transfer.latency;
   plan.transfer_time = priced.transfer.duration.time;
   plan.rank_speed = job.cluster.rank_speed;
-  add_rank_costs(job, priced, plan);
   plan.memory_limit = job.cluster.gpu.memory;
   plan.flops_per_token = training_flops_per_token(job.model, job.layout.sequence).value();
   plan.peak = job.cluster.gpu.peak_of(job.layout.dtype);
-  plan.fingerprints = {model_fingerprint(job.model), cluster_fingerprint(job.cluster),
-                       layout_fingerprint(plan), cost_fingerprint(plan)};
-  TESSERA_CHECK(schedule_pairs(job, plan));
-  TESSERA_CHECK(check_plan(plan));
+  plan.fingerprints[0] = model_fingerprint(job.model);
+  plan.fingerprints[1] = cluster_fingerprint(job.cluster);
+  PairTable pairs(plan.costs, {.interference = priced.interference});
+  return PlanFrame(std::move(plan), std::move(pairs));
+}
+
+void schedule_pairs(PlanFrame& frame, std::span<const Partition> partitions) {
+  std::vector<PairKey> keys;
+  for (const auto& [f, b] : overlapped(frame.plan.actions))
+    for (const Partition& partition : partitions)
+      keys.push_back({signature(frame.plan, partition, f), signature(frame.plan, partition, b)});
+  frame.pairs.solve(keys);
+}
+
+Result<ExecutionPlan> fill_frame(const PlanFrame& frame, const Job& job, const PricedJob& priced,
+                                 const Partition& partition) {
+  ExecutionPlan plan = frame.plan;
+  plan.partition = partition;
+  add_rank_costs(job, priced, plan);
+  const auto pairs = overlapped(plan.actions);
+  for (const auto& [f, b] : pairs) {
+    const PairResult& solved = frame.pairs.at({signature(plan, partition, f), signature(plan, partition, b)});
+    TESSERA_TRY(PairPlan pair, plan_pair(job, plan, f, b, solved));
+    plan.pairs.push_back(std::move(pair));
+  }
+  TESSERA_CHECK(check_hand_written(job, plan, pairs));
+  plan.fingerprints[2] = layout_fingerprint(plan);
+  plan.fingerprints[3] = cost_fingerprint(plan);
   return plan;
 }
 
-Status schedule_pairs(const Job& job, ExecutionPlan& plan) {
-  std::set<std::pair<std::int32_t, std::int32_t>> wanted;
-  std::vector<std::pair<StageId, StageId>> in_order;
-  for (const auto& rank : plan.actions.ranks)
-    for (const Action& action : rank)
-      if (action.kind == ActionKind::overlap &&
-          wanted.emplace(action.stage.value(), action.backward_stage.value()).second)
-        in_order.emplace_back(action.stage, action.backward_stage);
-  std::vector<PairKey> keys;
-  for (const auto& [f, b] : in_order) keys.push_back({chunk_signature(plan, f), chunk_signature(plan, b)});
-  PairTable table(plan.costs, {.interference = plan.interference});
-  table.solve(keys);
-  for (std::size_t i = 0; i < in_order.size(); ++i) {
-    const auto& [f, b] = in_order[i];
-    const PairResult& solved = table.at(keys[i]);
-    const TaskGraph graph = pair_graph(plan.forward_graph(f), plan.backward_graph(b));
-    PairPlan pair{.forward = f, .backward = b, .bound = solved.bound};
-    const auto by_hand = std::ranges::find_if(
-        job.pairs, [&, forward = f.value(), backward = b.value()](const HandWrittenPair& p) {
-          return p.forward == forward && p.backward == backward;
-        });
-    std::vector<TaskId> order = solved.schedule.order;
-    if (by_hand != job.pairs.end()) {
-      auto checked = order_by_names(graph, by_hand->sequence);
-      if (!checked) {
-        Error error = std::move(checked).error();
-        error.file = job.file;
-        error.line = by_hand->line;
-        error.key = "schedule.pairs";
-        return std::unexpected(std::move(error));
-      }
-      order = *std::move(checked);
-    }
-    pair.sequence = names_of(graph, order);
-    pair.nominal = run_order(graph, order).makespan;
-    pair.makespan = run_order(graph, order, plan.interference).makespan;
-    plan.pairs.push_back(std::move(pair));
+Result<ExecutionPlan> assemble_plan(const Job& job, const PricedJob& priced, const Partition& partition,
+                                    Template schedule) {
+  TESSERA_TRY(PlanFrame frame, make_frame(job, priced, schedule));
+  if (!job.stage_durations.empty()) {
+    // Durations given per stage make costs of their own, which depend on the partition.
+    frame.plan.partition = partition;
+    TESSERA_CHECK(apply_stage_durations(job, frame.plan));
+    frame.pairs = PairTable(frame.plan.costs, {.interference = priced.interference});
   }
-  // The rivals run another template; the hand-written pairs are for the job's own.
-  if (plan.schedule != name(job.schedule)) return {};
-  for (const HandWrittenPair& p : job.pairs)
-    if (!wanted.contains({p.forward, p.backward}))
-      return std::unexpected(Error{
-          .kind = ErrorKind::bad_input,
-          .file = job.file,
-          .line = p.line,
-          .key = "schedule.pairs",
-          .message =
-              fmt::format("this schedule never overlaps forward {} with backward {}", p.forward, p.backward),
-          .hint = in_order.empty() ? "Its template overlaps nothing; use interleaved-overlap."
-                                   : "Remove the entry."});
-  return {};
+  schedule_pairs(frame, {&partition, 1});
+  TESSERA_TRY(ExecutionPlan plan, fill_frame(frame, job, priced, partition));
+  TESSERA_CHECK(check_plan(plan));
+  return plan;
 }
 
 CostSources count_sources(const ExecutionPlan& plan) {

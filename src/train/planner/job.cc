@@ -81,6 +81,37 @@ Result<MegatronTarget> read_target(Cursor schedule) {
       ->error(fmt::format("unknown target {}", target), "Known are released and development.");
 }
 
+// `placement: {empty_stages: true, uncut: [12], pinned: [{stage: 3, first_layer: 10}]}`.
+Status read_placement(Cursor schedule, Job& job, const MegatronTarget& target) {
+  job.placement.split_mtp = target.split_mtp;
+  const auto section = schedule.present("placement");
+  if (!section) return {};
+  TESSERA_CHECK(section->only_keys({"empty_stages", "uncut", "pinned"}));
+  TESSERA_TRY(job.placement.empty_stages, section->boolean_or("empty_stages", false));
+  // Layers follow the embedding, MTP blocks follow the layers.
+  const std::int64_t last = job.model.layers() + job.model.mtp_blocks() - 1;
+  if (const auto uncut = section->present("uncut")) {
+    if (!uncut->is_list()) return uncut->error("expected a list of layers", "For example [12, 13].");
+    for (std::size_t i = 0; i < uncut->size(); ++i) {
+      TESSERA_TRY(const std::int64_t layer, uncut->item(i).integer(0, last));
+      job.placement.uncut.push_back(static_cast<std::int32_t>(layer) + 1);
+    }
+  }
+  if (const auto pinned = section->present("pinned")) {
+    if (!pinned->is_list())
+      return pinned->error("expected a list of pinned stages", "For example [{stage: 3, first_layer: 10}].");
+    for (std::size_t i = 0; i < pinned->size(); ++i) {
+      TESSERA_CHECK(pinned->item(i).only_keys({"stage", "first_layer"}));
+      TESSERA_TRY(
+          const std::int64_t stage,
+          pinned->item(i).required_integer("stage", 1, std::max<std::int64_t>(1, job.layout.stages() - 1)));
+      TESSERA_TRY(const std::int64_t layer, pinned->item(i).required_integer("first_layer", 0, last));
+      job.placement.pinned.emplace_back(StageId(stage), static_cast<std::int32_t>(layer) + 1);
+    }
+  }
+  return {};
+}
+
 Status read_partition(Cursor schedule, Job& job) {
   const auto rule = schedule.present("partition");
   const auto layout_string = schedule.present("megatron_layout");
@@ -89,6 +120,7 @@ Status read_partition(Cursor schedule, Job& job) {
     return (layout_string ? *layout_string : *split)
         .error("partition, megatron_layout and megatron_split exclude each other", "Keep one of them.");
   TESSERA_TRY(const MegatronTarget target, read_target(schedule));
+  TESSERA_CHECK(read_placement(schedule, job, target));
   Result<Partition> given = bad_input("");
   if (layout_string) {
     TESSERA_TRY(const std::string text, layout_string->string());
@@ -108,12 +140,19 @@ Status read_partition(Cursor schedule, Job& job) {
     if (!given) return located(*rule, given.error());
   } else if (rule) {
     TESSERA_TRY(const std::string name, rule->string());
-    if (name == "even") {
-      job.partition_rule = PartitionRule::even;
-    } else if (name != "serial-balanced") {
+    constexpr std::array<std::pair<std::string_view, PartitionRule>, 6> kRules{
+        {{"overlap-aware", PartitionRule::overlap_aware},
+         {"serial-balanced", PartitionRule::serial_balanced},
+         {"even", PartitionRule::even},
+         {"parameter-balanced", PartitionRule::parameter_balanced},
+         {"flop-balanced", PartitionRule::flop_balanced},
+         {"alpa", PartitionRule::alpa}}};
+    const auto known = std::ranges::find(kRules, name, &std::pair<std::string_view, PartitionRule>::first);
+    if (known == kRules.end())
       return rule->error(fmt::format("unknown partition rule {}", name),
-                         "Known are serial-balanced and even; or give a list of layers per stage.");
-    }
+                         "Known are overlap-aware, serial-balanced, even, parameter-balanced, flop-balanced "
+                         "and alpa; or give a list of layers per stage.");
+    job.partition_rule = known->second;
     return {};
   } else {
     return {};
@@ -154,8 +193,8 @@ Status read_pairs(Cursor schedule, Job& job) {
 Status read_schedule(Cursor root, Job& job) {
   const auto schedule = root.present("schedule");
   if (!schedule) return {};
-  TESSERA_CHECK(schedule->only_keys(
-      {"template", "group", "partition", "megatron_layout", "megatron_split", "megatron_target", "pairs"}));
+  TESSERA_CHECK(schedule->only_keys({"template", "group", "partition", "megatron_layout", "megatron_split",
+                                     "megatron_target", "placement", "pairs"}));
   if (const auto node = schedule->present("template")) {
     TESSERA_TRY(const std::string name, node->string());
     auto found = template_by_name(name);

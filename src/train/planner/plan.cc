@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "assemble.h"
+#include "choose_partition.h"
 #include "tessera/train/partition/rivals.h"
 
 namespace tessera::train {
@@ -17,16 +18,25 @@ Template without_overlap(const Job& job) {
   return job.layout.vp == 1 ? Template::one_f_one_b : Template::interleaved;
 }
 
-Result<Partition> choose_partition(const Job& job, const PricedJob& priced) {
-  switch (job.partition_rule) {
+// What needs no search. Durations per stage leave nothing to balance.
+Result<Partition> partition_by_rule(const Job& job, const PricedJob& priced, PartitionRule rule) {
+  const std::int64_t stages = job.layout.stages();
+  if (rule != PartitionRule::given && !job.stage_durations.empty()) return even_partition(job.model, stages);
+  switch (rule) {
     case PartitionRule::given:
       return *job.partition;
     case PartitionRule::even:
-      return even_partition(job.model, job.layout.stages());
+      return even_partition(job.model, stages);
+    case PartitionRule::parameter_balanced:
+      return parameter_balanced_partition(job.model, stages);
+    case PartitionRule::flop_balanced:
+      return flop_balanced_partition(job.model, stages, job.layout.sequence);
+    case PartitionRule::alpa:
+      return alpa_partition(job.model, serial_times(job.model, priced.cost), stages, job.layout.microbatches,
+                            stage_speeds(job));
+    case PartitionRule::overlap_aware:
     case PartitionRule::serial_balanced:
-      // Durations per stage leave nothing to balance.
-      if (!job.stage_durations.empty()) return even_partition(job.model, job.layout.stages());
-      return serial_balanced_partition(job.model, serial_times(job.model, priced.cost), job.layout.stages(),
+      return serial_balanced_partition(job.model, serial_times(job.model, priced.cost), stages,
                                        stage_speeds(job));
   }
   return bad_input("unknown partition rule");
@@ -100,11 +110,18 @@ PlanFigures figures(std::string label, const ExecutionPlan& plan, const Simulate
 
 Result<PlanReport> make_plan(const Job& job, const PlanOptions& options) {
   TESSERA_TRY(const PricedJob priced, price_job(job));
-  TESSERA_TRY(const Partition partition, choose_partition(job, priced));
-  TESSERA_TRY(Simulated chosen, build(job, priced, partition, job.schedule, options.slices));
-
   PlanReport report;
   report.model = job.model;
+  Partition partition;
+  if (job.partition_rule == PartitionRule::overlap_aware && job.stage_durations.empty()) {
+    TESSERA_TRY(PlanFrame frame, make_frame(job, priced, job.schedule));
+    TESSERA_TRY(report.search, search_partition(job, priced, frame));
+    partition = report.search->chosen.partition;
+  } else {
+    TESSERA_TRY(partition, partition_by_rule(job, priced, job.partition_rule));
+  }
+  TESSERA_TRY(Simulated chosen, build(job, priced, partition, job.schedule, options.slices));
+
   report.figures = figures("this plan", chosen.plan, chosen.result);
   report.sources = count_sources(chosen.plan);
   chosen.plan.predicted = Prediction{.iteration = chosen.result.iteration,

@@ -3,7 +3,7 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
+#include <deque>
 #include <span>
 #include <vector>
 
@@ -18,6 +18,8 @@ struct ModelCostOptions {
   /// Per stage; empty = all 1. A rank at 0.5 computes half as fast.
   std::vector<double> stage_speed;
   unsigned threads = 0;  ///< for pairs; 0 = as many as the machine has
+  /// A table over the same kinds and interference, used for stages of speed 1; null = a table of its own.
+  PairTable* nominal = nullptr;
 };
 
 /// Not thread-safe; solves pairs on several threads itself.
@@ -56,8 +58,9 @@ class ModelStageCosts : public StageCosts {
   ModelCostOptions options_;
   std::vector<double> speeds_;  // distinct
   std::vector<Sums> sums_;      // per speed
-  std::vector<PairTable> tables_;
-  std::vector<Bytes> activation_;  // before each block
+  std::deque<PairTable> own_;
+  std::vector<PairTable*> tables_;  // per speed
+  std::vector<Bytes> activation_;   // before each block
 };
 
 }  // namespace tessera::train

@@ -29,7 +29,8 @@ struct OverlapGraph {
   std::vector<OverlapEdge> edges;  ///< direction kept; by forward, then backward stage
   std::vector<AloneStage> alone;
   /// Per rank: the Pareto-maximal vectors of chunk activations alive at once, one entry per stage of the rank
-  /// in model order. The sum of the single maxima would overstate the memory.
+  /// in model order, without those on a line between two others. The sum of the single maxima would overstate
+  /// the memory.
   std::vector<std::vector<std::vector<std::int32_t>>> live;
 };
 

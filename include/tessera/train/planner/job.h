@@ -21,15 +21,20 @@
 #include "tessera/core/cost/block_cost.h"
 #include "tessera/core/cost/software_profile.h"
 #include "tessera/core/model/model_spec.h"
+#include "tessera/train/partition/partition_problem.h"
 #include "tessera/train/schedule/partition.h"
 #include "tessera/train/schedule/schedule_template.h"
 
 namespace tessera::train {
 
 enum class PartitionRule : std::uint8_t {
-  serial_balanced,  ///< "serial-balanced": the default
+  overlap_aware,    ///< "overlap-aware": the default, see partition/solve_partition.h
+  serial_balanced,  ///< "serial-balanced"
   even,             ///< "even"
-  given,            ///< layers per stage, a Megatron layout string, or Megatron's counting options
+  parameter_balanced,
+  flop_balanced,
+  alpa,   ///< by these names: what others do, see partition/rivals.h
+  given,  ///< layers per stage, a Megatron layout string, or Megatron's counting options
 };
 
 /// Durations of a whole stage by hand, instead of those of its layers, per microbatch.
@@ -53,7 +58,8 @@ struct Job {
   Layout layout;
   Template schedule = Template::interleaved_overlap;
   std::int32_t group = 0;  ///< 0 = the template's default
-  PartitionRule partition_rule = PartitionRule::serial_balanced;
+  PartitionRule partition_rule = PartitionRule::overlap_aware;
+  PlacementRules placement;            ///< where overlap-aware may put boundaries
   std::optional<Partition> partition;  ///< when the rule gives one
   std::vector<HandWrittenPair> pairs;
   SoftwareProfile software;

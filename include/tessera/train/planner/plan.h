@@ -2,12 +2,14 @@
 #pragma once
 
 #include <array>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "tessera/core/base/result.h"
 #include "tessera/core/model/count.h"
 #include "tessera/train/execution_plan/execution_plan.h"
+#include "tessera/train/partition/solve_partition.h"
 #include "tessera/train/planner/job.h"
 #include "tessera/train/simulate/simulate.h"
 
@@ -39,13 +41,45 @@ struct CostSources {
   double worst_error = 0;  ///< the same if every cost errs the same way
 };
 
+/// A partition with what the simulator says of it.
+struct Candidate {
+  Partition partition;
+  Seconds iteration;
+  Bytes peak_memory;
+  bool usable = true;  ///< within kUsableMemory
+};
+
+/// A boundary that lies elsewhere than serial balance would put it, and the pair that gained most by it.
+struct BoundaryMove {
+  StageId stage;                  ///< the boundary in front of it
+  std::int32_t from = 0, to = 0;  ///< first block of the stage
+  StageId forward, backward;      ///< the slowest pair, at the old place, of those the boundary touches
+  Seconds before, after;
+};
+
+/// How the overlap-aware partition was found, and how sure it is.
+struct PartitionSearch {
+  Candidate chosen;
+  Candidate serial;        ///< balanced by serial time, with the same pair schedules
+  Candidate proxy;         ///< the optimum of the slowest pair, before the simulator had its say
+  PartitionResult solved;  ///< the certificate: of the slowest pair, not of the iteration. When no partition
+                           ///< fits the memory, `obstacle` says why, and `chosen` is the serial balance
+  Seconds serial_slowest;  ///< slowest pair of the serial-balanced partition
+  Seconds chosen_slowest;
+  std::int32_t simulated = 0;
+  std::int32_t descents = 0;        ///< boundaries moved on the simulator
+  std::size_t signatures = 0;       ///< distinct pairs scheduled
+  std::vector<BoundaryMove> moved;  ///< largest gain first
+};
+
 struct PlanReport {
   ModelSpec model;
   ExecutionPlan plan;
-  SimulateResult simulated;  ///< with slices
-  PlanFigures figures;       ///< of the plan
-  PlanFigures baseline;      ///< same layout and partition, the template without overlap
-  PlanFigures even;          ///< the same without overlap, even layers per stage
+  SimulateResult simulated;               ///< with slices
+  PlanFigures figures;                    ///< of the plan
+  PlanFigures baseline;                   ///< same layout and partition, the template without overlap
+  PlanFigures even;                       ///< the same without overlap, even layers per stage
+  std::optional<PartitionSearch> search;  ///< of an overlap-aware partition
   CostSources sources;
   bool usable = true;              ///< the fullest rank stays within kUsableMemory of the device
   std::vector<std::string> notes;  ///< in words: what was decided and why

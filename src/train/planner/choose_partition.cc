@@ -1,0 +1,200 @@
+#include "choose_partition.h"
+
+#include <algorithm>
+#include <optional>
+#include <tuple>
+#include <utility>
+
+#include "tessera/core/base/parallel.h"
+#include "tessera/train/partition/model_costs.h"
+#include "tessera/train/partition/rivals.h"
+
+namespace tessera::train {
+namespace {
+
+// Partitions taken from each proxy: the design asks for at least 50.
+constexpr std::int32_t kKept = 50;
+// Rounds of the descent; each moves the one boundary that helps most.
+constexpr int kMostDescents = 24;
+
+bool better(const Candidate& a, const Candidate& b) noexcept {
+  return std::tuple(!a.usable, a.iteration) < std::tuple(!b.usable, b.iteration);
+}
+
+class Search {
+ public:
+  Search(const Job& job, const PricedJob& priced, PlanFrame& frame)
+      : job_(job),
+        priced_(priced),
+        frame_(frame),
+        costs_(priced.input, priced.cost,
+               {.interference = priced.interference,
+                .stage_speed = stage_speeds(job),
+                .nominal = &frame.pairs}) {
+    problem_.blocks = static_cast<std::int32_t>(job.model.blocks.size());
+    problem_.graph = overlap_graph(frame.plan.actions);
+    problem_.empty_stages = job.placement.empty_stages;
+  }
+
+  Result<PartitionSearch> run() {
+    TESSERA_TRY(legal_, legal_places(job_.model, problem_.graph.rank_of_stage, job_.placement));
+    TESSERA_TRY(const Partition serial,
+                serial_balanced_partition(job_.model, serial_times(job_.model, priced_.cost),
+                                          job_.layout.stages(), stage_speeds(job_)));
+    set_budgets();
+    PartitionSearch out;
+    const WindowOptions options{.solve = {.keep = 2 * kKept, .incumbent = serial}};
+    out.solved = solve_in_window(problem_, legal_, costs_, serial, options).result;
+    if (out.solved.best.empty()) {
+      TESSERA_TRY(const std::vector<Candidate> only, simulated({serial}));
+      out.chosen = out.serial = out.proxy = only.front();
+      return out;
+    }
+    TESSERA_TRY(const std::vector<Candidate> all, simulated(pool(out.solved.best, serial)));
+    out.proxy = all[0];
+    out.serial = all[1];
+    out.chosen = *std::ranges::min_element(all, better);
+    out.simulated = static_cast<std::int32_t>(all.size());
+    TESSERA_CHECK(descend(out));
+    out.serial_slowest = slowest(serial);
+    out.chosen_slowest = slowest(out.chosen.partition);
+    out.moved = moves(serial, out.chosen.partition);
+    out.signatures = costs_.signatures();
+    return out;
+  }
+
+ private:
+  // What the stages of a rank may fill: the rest is buffers, context, and the workspace of its blocks.
+  void set_budgets() {
+    const Bytes limit = frame_.plan.memory_limit * kUsableMemory;
+    if (limit.value() <= 0) return;
+    const auto ranks = static_cast<std::size_t>(job_.layout.pp);
+    const bool pairs = !problem_.graph.edges.empty();
+    const Bytes workspace = costs_.workspace({0, problem_.blocks}, pairs);
+    const Bytes transfer = job_.layout.pp > 1 ? priced_.transfer.bytes * 4.0 : Bytes(0);
+    problem_.budget.assign(ranks, limit - workspace - transfer - job_.constants.context);
+  }
+
+  // The optimum first, serial balance second, then the best of both proxies and the rivals.
+  [[nodiscard]] std::vector<Partition> pool(std::vector<PartitionChoice> best,
+                                            const Partition& serial) const {
+    std::vector<Partition> out{best.front().partition, serial};
+    const auto add = [&](const Partition& partition) {
+      if (std::ranges::find(out, partition) == out.end()) out.push_back(partition);
+    };
+    for (std::size_t k = 0; k < best.size() && std::cmp_less(k, kKept); ++k) add(best[k].partition);
+    std::ranges::stable_sort(best, {}, [](const PartitionChoice& c) { return c.value.worst_rank; });
+    for (std::size_t k = 0; k < best.size() && std::cmp_less(k, kKept); ++k) add(best[k].partition);
+    const std::int64_t stages = job_.layout.stages();
+    const std::vector<Seconds> times = serial_times(job_.model, priced_.cost);
+    for (const Result<Partition>& rival :
+         {even_partition(job_.model, stages), parameter_balanced_partition(job_.model, stages),
+          flop_balanced_partition(job_.model, stages, job_.layout.sequence),
+          alpa_partition(job_.model, times, stages, job_.layout.microbatches, stage_speeds(job_))})
+      if (rival && legal(*rival)) add(*rival);
+    return out;
+  }
+
+  [[nodiscard]] bool legal(const Partition& partition) const {
+    for (std::size_t s = 1; s < partition.stages.size(); ++s)
+      if (std::ranges::find(legal_[s - 1], partition.stages[s].begin) == legal_[s - 1].end()) return false;
+    return problem_.empty_stages ||
+           std::ranges::none_of(partition.stages, [](BlockRange range) { return range.begin == range.end; });
+  }
+
+  Result<std::vector<Candidate>> simulated(std::vector<Partition> partitions) {
+    schedule_pairs(frame_, partitions);
+    std::vector<Candidate> out(partitions.size());
+    std::vector<Status> failed(partitions.size());
+    parallel_for(partitions.size(), 0,
+                 [&](std::size_t i) { failed[i] = simulate_one(std::move(partitions[i]), out[i]); });
+    for (Status& status : failed) TESSERA_CHECK(std::move(status));
+    return out;
+  }
+
+  Status simulate_one(Partition partition, Candidate& out) const {
+    TESSERA_TRY(const ExecutionPlan plan, fill_frame(frame_, job_, priced_, partition));
+    TESSERA_TRY(const SimulateResult result, simulate(plan));
+    out.partition = std::move(partition);
+    out.iteration = result.iteration;
+    for (const RankResult& rank : result.ranks) out.peak_memory = std::max(out.peak_memory, rank.peak_memory);
+    out.usable = plan.memory_limit.value() <= 0 || out.peak_memory <= plan.memory_limit * kUsableMemory;
+    return {};
+  }
+
+  // Moves the single boundary that shortens the iteration most, until none does.
+  Status descend(PartitionSearch& out) {
+    for (; out.descents < kMostDescents; ++out.descents) {
+      std::vector<Partition> neighbours;
+      const Partition& now = out.chosen.partition;
+      for (std::size_t s = 1; s < now.stages.size(); ++s)
+        for (const std::int32_t step : {-1, 1}) {
+          Partition next = now;
+          next.stages[s].begin = next.stages[s - 1].end = now.stages[s].begin + step;
+          if (next.stages[s - 1].begin > next.stages[s - 1].end ||
+              next.stages[s].begin > next.stages[s].end || !legal(next))
+            continue;
+          neighbours.push_back(std::move(next));
+        }
+      TESSERA_TRY(const std::vector<Candidate> all, simulated(std::move(neighbours)));
+      out.simulated += static_cast<std::int32_t>(all.size());
+      const auto best = std::ranges::min_element(all, better);
+      if (best == all.end() || !better(*best, out.chosen)) return {};
+      out.chosen = *best;
+    }
+    return {};
+  }
+
+  [[nodiscard]] Seconds time_of(const OverlapEdge& edge, const Partition& partition) {
+    const PairQuery query{edge.forward, partition.stages[edge.forward.index()], edge.backward,
+                          partition.stages[edge.backward.index()]};
+    return costs_.times({&query, 1}).front();
+  }
+
+  [[nodiscard]] Seconds slowest(const Partition& partition) {
+    Seconds out;
+    for (const OverlapEdge& edge : problem_.graph.edges) out = std::max(out, time_of(edge, partition));
+    for (const AloneStage& alone : problem_.graph.alone)
+      out = std::max(out, costs_.alone(alone.stage, partition.stages[alone.stage.index()]));
+    return out;
+  }
+
+  std::vector<BoundaryMove> moves(const Partition& serial, const Partition& chosen) {
+    std::vector<BoundaryMove> out;
+    for (std::size_t s = 1; s < serial.stages.size(); ++s) {
+      if (serial.stages[s].begin == chosen.stages[s].begin) continue;
+      BoundaryMove move{.stage = StageId(static_cast<std::int64_t>(s)),
+                        .from = serial.stages[s].begin,
+                        .to = chosen.stages[s].begin};
+      for (const OverlapEdge& edge : problem_.graph.edges) {
+        const bool touches = edge.forward.index() + 1 == s || edge.forward.index() == s ||
+                             edge.backward.index() + 1 == s || edge.backward.index() == s;
+        if (!touches) continue;
+        const Seconds before = time_of(edge, serial);
+        if (before <= move.before) continue;
+        move.before = before;
+        move.after = time_of(edge, chosen);
+        move.forward = edge.forward;
+        move.backward = edge.backward;
+      }
+      if (move.before > Seconds(0)) out.push_back(move);
+    }
+    std::ranges::stable_sort(out, std::greater<>{}, [](const BoundaryMove& m) { return m.before - m.after; });
+    return out;
+  }
+
+  const Job& job_;
+  const PricedJob& priced_;
+  PlanFrame& frame_;
+  ModelStageCosts costs_;
+  PartitionProblem problem_;
+  std::vector<std::vector<std::int32_t>> legal_;
+};
+
+}  // namespace
+
+Result<PartitionSearch> search_partition(const Job& job, const PricedJob& priced, PlanFrame& frame) {
+  return Search(job, priced, frame).run();
+}
+
+}  // namespace tessera::train
