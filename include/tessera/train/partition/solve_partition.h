@@ -36,8 +36,8 @@ struct PartitionOptions {
   bool least_work = true;  ///< milp only: also the least Σ at the least slowest pair, by a second programme
   // Shortcuts of the sweep; the answer is the same without them.
   std::int64_t search_nodes = 200;  ///< of a depth-first search before the walk decides
-  bool walk = true;                   ///< false: branch and bound in its place
-  std::int32_t price_steps = 16;      ///< subgradient steps on the walk's stitches
+  bool walk = true;                 ///< false: branch and bound in its place
+  std::int32_t price_steps = 16;    ///< subgradient steps on the walk's stitches
 };
 
 enum class PartitionReason : std::uint8_t {
