@@ -1,8 +1,7 @@
 // Job files from any bytes: an error with a place, or a job whose plan holds.
 #include <cstdlib>
 
-#include "fuzz/mutate.h"
-#include "fuzz/tally.h"
+#include "fuzz/yaml_target.h"
 #include "tessera/train/planner/plan.h"
 #include "tessera/train/schedule/check_schedule.h"
 
@@ -35,22 +34,7 @@ void use(const train::Job& job) {
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  const std::string_view text(reinterpret_cast<const char*>(data), size);
-  ++tally.mutants;
-  const auto document = Document::parse(text, "mutant.yaml", DocumentFormat::yaml);
-  if (!document) return 0;
-  ++tally.parsed;
-  if (reaches_the_checks(document->root())) ++tally.reached;
-  const auto job = train::read_job(*document, kFolder);
-  if (job) {
-    use(*job);
-  } else if (job.error().message.empty() || job.error().file.empty()) {
-    std::abort();
-  }
-  return 0;
-}
-
-extern "C" std::size_t LLVMFuzzerCustomMutator(std::uint8_t* data, std::size_t size, std::size_t max_size,
-                                               unsigned seed) {
-  return fuzzing::mutate(data, size, max_size, seed);
+  return fuzzing::run_yaml(
+      tally, data, size, reaches_the_checks,
+      [](const Document& document) { return train::read_job(document, kFolder); }, use);
 }

@@ -1,7 +1,8 @@
 // Structure-aware mutation of JSON and YAML texts, for libFuzzer's custom mutator.
 //
 // A mutant of a valid file is most often valid JSON with one or two values changed, so that it reaches the
-// checks of meaning; one in eight is mutated byte by byte, for the parser's sake.
+// checks of meaning; one in eight is mutated byte by byte, for the parser's sake. A target is one source that
+// includes this: it defines the mutator.
 #pragma once
 
 #include <json/json.h>
@@ -180,7 +181,6 @@ inline std::string change_yaml(std::string text, Random& random) {
   return out;
 }
 
-/// The body of LLVMFuzzerCustomMutator.
 inline std::size_t mutate(std::uint8_t* data, std::size_t size, std::size_t max_size, unsigned seed) {
   Random random(seed);
   if (below(random, 8) == 0) return LLVMFuzzerMutate(data, size, max_size);
@@ -199,3 +199,8 @@ inline std::size_t mutate(std::uint8_t* data, std::size_t size, std::size_t max_
 }
 
 }  // namespace tessera::fuzzing
+
+extern "C" std::size_t LLVMFuzzerCustomMutator(std::uint8_t* data, std::size_t size, std::size_t max_size,
+                                               unsigned seed) {
+  return tessera::fuzzing::mutate(data, size, max_size, seed);
+}

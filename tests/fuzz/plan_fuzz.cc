@@ -2,8 +2,7 @@
 #include <cmath>
 #include <cstdlib>
 
-#include "fuzz/mutate.h"
-#include "fuzz/tally.h"
+#include "fuzz/yaml_target.h"
 #include "tessera/train/execution_plan/plan_file.h"
 #include "tessera/train/explain/explain.h"
 #include "tessera/train/planner/plan.h"
@@ -27,6 +26,7 @@ void say_everything(const train::ExecutionPlan& plan, const train::SimulateResul
 }
 
 void use(const train::ExecutionPlan& plan) {
+  ++tally.accepted;
   const auto result = train::simulate(plan, {.slices = true});
   if (!result) std::abort();
   if (!(result->iteration >= result->lower_bound * (1 - 1e-9))) std::abort();
@@ -42,23 +42,7 @@ void use(const train::ExecutionPlan& plan) {
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  const std::string_view text(reinterpret_cast<const char*>(data), size);
-  ++tally.mutants;
-  const auto document = Document::parse(text, "mutant.yaml", DocumentFormat::yaml);
-  if (!document) return 0;
-  ++tally.parsed;
-  if (document->root().is_map() && document->root().find("tessera_plan")) ++tally.reached;
-  const auto plan = train::read_plan(document->root());
-  if (plan) {
-    ++tally.accepted;
-    use(*plan);
-  } else if (plan.error().message.empty() || plan.error().file.empty()) {
-    std::abort();
-  }
-  return 0;
-}
-
-extern "C" std::size_t LLVMFuzzerCustomMutator(std::uint8_t* data, std::size_t size, std::size_t max_size,
-                                               unsigned seed) {
-  return fuzzing::mutate(data, size, max_size, seed);
+  return fuzzing::run_yaml(
+      tally, data, size, [](Cursor root) { return root.is_map() && root.find("tessera_plan"); },
+      [](const Document& document) { return train::read_plan(document.root()); }, use);
 }

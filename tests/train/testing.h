@@ -30,7 +30,8 @@ inline BlockCost plain_block(double f, double b, double w = -1) {
 }
 
 /// A random layer: mixer or none; dense, MoE (with dispatch and combine) or no feed-forward; sometimes a
-/// shared expert beside the dispatch. `scale` 0 gives durations that tie often (small integers).
+/// shared expert beside the dispatch, and recompute. `scale` 0 gives durations that tie often (small
+/// integers).
 inline BlockCost random_layer(Random& random, double scale = 1.0) {
   const auto duration = [&] {
     if (scale == 0) return static_cast<double>(random.between(0, 3));
@@ -53,6 +54,12 @@ inline BlockCost random_layer(Random& random, double scale = 1.0) {
       set(cost, pass, TaskKind::combine, duration());
     }
     if (random.chance(0.3)) three(TaskKind::shared);
+  }
+  if (random.chance(0.25)) {
+    for (const TaskKind kind : {TaskKind::attention, TaskKind::mlp, TaskKind::shared})
+      if (cost.task(Pass::backward, kind).exists && random.chance(0.6))
+        set(cost, Pass::recompute, kind, duration(), random.unit());
+    cost.recomputed_whole = shape < 3 && random.chance(0.5);
   }
   cost.memory.activation = Bytes(random.between(1, 9));
   cost.memory.weight_stash = Bytes(random.between(0, 4));

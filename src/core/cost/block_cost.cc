@@ -14,7 +14,7 @@ namespace tessera {
 Seconds BlockCost::serial(Pass pass) const noexcept {
   Seconds sum;
   for (const TaskCost& task : tasks[static_cast<std::size_t>(pass)]) sum += task.duration.time;
-  return sum;
+  return pass == Pass::backward ? sum + serial(Pass::recompute) : sum;
 }
 
 double TaskCost::host_share() const noexcept {
@@ -27,8 +27,9 @@ namespace {
 using namespace pricing;
 
 Tasks layer_tasks(const Context& c, const Layer& layer) {
-  Tasks out = mixer_tasks(c, layer.mixer);
-  if (layer.dense) out.add(dense_tasks(c, *layer.dense));
+  const Pass again = recompute_pass(c, layer);
+  Tasks out = mixer_tasks(c, layer.mixer, again);
+  if (layer.dense) out.add(dense_tasks(c, *layer.dense, again));
   // Norm and router come before the dispatch: in the attention task, or, where a block is nothing but a MoE,
   // in the only compute task it has.
   const bool mixer = !std::holds_alternative<std::monostate>(layer.mixer);
@@ -73,6 +74,7 @@ BlockCost price_block(const Context& c, const Block& block, std::string name) {
   for (std::size_t pass = 0; pass < kPasses; ++pass)
     for (std::size_t kind = 0; kind < kTaskKinds; ++kind)
       out.tasks[pass][kind] = finish(tasks.work[pass][kind]);
+  out.recomputed_whole = c.again.everything;
   out.memory = block_memory(c, block);
   return out;
 }

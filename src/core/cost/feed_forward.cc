@@ -26,47 +26,50 @@ void add_traffic(const Context& c, double bytes, bool fused, TaskKind kind, Task
   out.at(Pass::backward, kind).add(traffic_time(c, 2 * bytes, fused), 0);
 }
 
-void add_norm_again(const Context& c, TaskKind kind, Tasks& out) {
-  if (c.again.norm)
-    out.at(Pass::backward, kind).add(traffic_time(c, norm_traffic(c) * c.tokens_local, false), 0);
+void add_norm_again(const Context& c, Pass again, TaskKind kind, Tasks& out) {
+  if (c.again.norm) out.at(again, kind).add(traffic_time(c, norm_traffic(c) * c.tokens_local, false), 0);
 }
 
 // The forward of all these tasks once more, in front of the first gradient: communication goes with the first
 // communication, the combine's.
-void run_again(Tasks& tasks) {
+void run_again(Pass again, Tasks& tasks) {
   for (const TaskKind kind : {TaskKind::dispatch, TaskKind::combine})
     if (const Work& work = tasks.at(Pass::forward, kind); work.exists)
       tasks.at(Pass::backward, TaskKind::combine).add(work);
   for (const TaskKind kind : {TaskKind::mlp, TaskKind::shared, TaskKind::attention})
-    if (const Work& work = tasks.at(Pass::forward, kind); work.exists)
-      tasks.at(Pass::backward, kind).add(work);
+    if (const Work& work = tasks.at(Pass::forward, kind); work.exists) tasks.at(again, kind).add(work);
 }
 
 }  // namespace
 
-Tasks dense_tasks(const Context& c, const DenseFeedForward& dense) {
+Tasks dense_tasks(const Context& c, const DenseFeedForward& dense, Pass again) {
   constexpr TaskKind kKind = TaskKind::mlp;
   Tasks out;
   mlp(c, c.tokens, c.hidden, d(dense.width) / c.tp, dense.gated, 1, c.dense_dtype).add_to(out, kKind);
   add_traffic(c, dense_traffic(c, dense) / c.tp * c.tokens, false, kKind, out);
-  add_norm_again(c, kKind, out);
+  add_norm_again(c, again, kKind, out);
   add_tensor_parallel(c, kKind, out);
-  if (c.again.everything) run_again(out);
+  if (c.again.everything) run_again(again, out);
   add_host_time(c, 0, out);
   return out;
 }
 
 namespace {
 
+// A task of its own, if the software runs it beside the dispatch.
+TaskKind shared_kind(const Context& c, const MixtureOfExperts& moe) noexcept {
+  return moe.shared_width > 0 && c.software.shared_beside_dispatch ? TaskKind::shared : TaskKind::mlp;
+}
+
 // The shared expert sees every token; it is cut over TP like a dense part.
 Tasks shared_tasks(const Context& c, const MixtureOfExperts& moe, double bytes) {
   Tasks out;
   if (moe.shared_width <= 0) return out;
-  const TaskKind kind = c.software.shared_beside_dispatch ? TaskKind::shared : TaskKind::mlp;
+  const TaskKind kind = shared_kind(c, moe);
   mlp(c, c.tokens, c.hidden, d(moe.shared_width) / c.tp, moe.gated, 1, c.dense_dtype).add_to(out, kind);
   add_traffic(c, bytes * c.tokens_local, false, kind, out);
   add_tensor_parallel(c, kind, out);
-  if (c.again.shared_expert) run_again(out);
+  if (c.again.shared_expert) run_again(Pass::recompute, out);
   return out;
 }
 
@@ -89,7 +92,7 @@ void add_routed(const Context& c, const MixtureOfExperts& moe, const MoeTraffic&
     out.at(Pass::backward, TaskKind::mlp).add(both, 0);
   }
   if (c.again.moe_activation)
-    out.at(Pass::backward, TaskKind::mlp).add(traffic_time(c, traffic.activation * tokens, fused), 0);
+    out.at(Pass::recompute, TaskKind::mlp).add(traffic_time(c, traffic.activation * tokens, fused), 0);
 }
 
 void add_communication(const Context& c, const MixtureOfExperts& moe, Tasks& out) {
@@ -132,11 +135,16 @@ Tasks moe_tasks(const Context& c, const MixtureOfExperts& moe, TaskKind before) 
   add_routed(c, moe, traffic, out);
   out.add(shared_tasks(c, moe, traffic.shared));
   add_communication(c, moe, out);
-  if (c.again.moe) run_again(out);
+  if (c.again.moe) run_again(Pass::backward, out);
 
   add_traffic(c, traffic.residual * c.tokens_local, fused, before, out);
-  add_norm_again(c, before, out);
-  if (c.again.everything) run_again(out);
+  // What reads the normed input first: a dispatch done again, or the shared expert's weight gradient.
+  if (c.again.moe) {
+    add_norm_again(c, Pass::backward, before, out);
+  } else {
+    add_norm_again(c, Pass::recompute, shared_kind(c, moe), out);
+  }
+  if (c.again.everything) run_again(Pass::backward, out);
   add_host_time(c, std::max(1.0, d(moe.experts) / c.ep), out);
   return out;
 }

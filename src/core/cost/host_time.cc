@@ -48,7 +48,7 @@ void add_host_time(const Context& c, double local_experts, Tasks& out) noexcept 
   if (!c.software.fused_grouped_mlp) host += c.constants.host_per_expert * local_experts;
   // A backward launches two kernels for each of the forward's.
   stretch({Pass::forward}, host * (1.0 / 3), out);
-  stretch({Pass::backward, Pass::weight}, host * (2.0 / 3), out);
+  stretch({Pass::backward, Pass::weight, Pass::recompute}, host * (2.0 / 3), out);
 }
 
 }  // namespace tessera::pricing

@@ -123,7 +123,7 @@ StaticMemory price_static_memory(const CostInput& input, std::span<const BlockMe
   const pricing::PerParameter each(c);
   StaticMemory out;
   std::int64_t embeddings = 0, heads = 0, embedding = 0, head = 0;
-  Bytes buffers;
+  Bytes buffers, brought_back;
   for (const BlockMemory* block : blocks) {
     out.dense_parameters += block->dense_parameters;
     out.expert_parameters += block->expert_parameters;
@@ -134,10 +134,10 @@ StaticMemory price_static_memory(const CostInput& input, std::span<const BlockMe
     heads += block->head_parameters;
     embedding = std::max(embedding, block->embedding_parameters);
     head = std::max(head, block->head_parameters);
-    out.workspace = std::max(out.workspace, block->workspace);
     buffers = std::max(buffers, block->dispatch_buffers);
+    brought_back = std::max(brought_back, block->workspace - block->dispatch_buffers);
   }
-  if (pairs) out.workspace += buffers;
+  out.workspace = buffers * (pairs ? 2.0 : 1.0) + brought_back;
   const std::int64_t twice = (embeddings - embedding) + (heads - head);
   out.dense_parameters -= twice;
   out.weights -= Bytes(each.weight * pricing::d(twice));

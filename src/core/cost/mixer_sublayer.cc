@@ -31,18 +31,19 @@ Estimate exposed_exchange(const Context& c, const Core& core) noexcept {
 
 }  // namespace
 
-Tasks mixer_tasks(const Context& c, const Mixer& mixer) {
+Tasks mixer_tasks(const Context& c, const Mixer& mixer, Pass again_pass) {
   constexpr TaskKind kKind = TaskKind::attention;
   Tasks out;
   if (std::holds_alternative<std::monostate>(mixer)) return out;
   Work& forward = out.at(Pass::forward, kKind);
   Work& backward = out.at(Pass::backward, kKind);
+  Work& again = out.at(again_pass, kKind);
 
   for (const Projection& p : projections(c, mixer)) {
     const Product product{.rows = c.tokens, .in = p.in, .out = p.out};
     const ThreePass three = gemm_time(c, product, c.dense_dtype);
     three.add_to(out, kKind);
-    if (p.up_projection && c.again.up_projection) backward.add(three.forward);
+    if (p.up_projection && c.again.up_projection) again.add(three.forward);
   }
 
   const Core core = core_time(c, mixer);
@@ -52,18 +53,18 @@ Tasks mixer_tasks(const Context& c, const Mixer& mixer) {
   backward.add(core.forward * core.backward, core.compute_share);
   backward.add(exchange, 0);
   if (c.again.core) {
-    backward.add(core.forward, core.compute_share);
-    backward.add(exchange, 0);
+    again.add(core.forward, core.compute_share);
+    again.add(exchange, 0);
   }
 
   // Norms and gates are cut over TP with the sequence or the heads.
   const double bytes = mixer_traffic(c, mixer) / c.tp * c.tokens;
   forward.add(traffic_time(c, bytes, false), 0);
   backward.add(traffic_time(c, 2 * bytes, false), 0);
-  if (c.again.norm) backward.add(traffic_time(c, norm_traffic(c) * c.tokens_local, false), 0);
+  if (c.again.norm) again.add(traffic_time(c, norm_traffic(c) * c.tokens_local, false), 0);
 
   add_tensor_parallel(c, kKind, out);
-  if (c.again.everything) backward.add(forward);
+  if (c.again.everything) again.add(forward);
   add_host_time(c, 0, out);
   return out;
 }

@@ -8,9 +8,11 @@
 namespace tessera::pricing {
 
 /// What of each layer is computed again in backward, and so not kept: the one answer that durations and bytes
-/// both read. Units inside one that is computed again as a whole are off.
+/// both read. Units inside one that is computed again as a whole are off. The time goes into R tasks but for
+/// `moe`, and `everything` of a layer with a MoE: their dispatch and combine are done again in B_COMB, and
+/// what is around them in the chain's other tasks.
 ///
-///   unit            time added to the backward                     bytes not kept from F to B
+///   unit            time added to R, or to B                       bytes not kept from F to B
 ///   everything      the whole forward                              all but the layer's input
 ///   up_projection   MLA's products from the latents                queries, keys and values of the heads
 ///   core            the core, with its exchange                    its output, what is convolved for it, its

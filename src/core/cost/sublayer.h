@@ -5,11 +5,19 @@
 
 namespace tessera::pricing {
 
-[[nodiscard]] Tasks mixer_tasks(const Context& context, const Mixer& mixer);
+/// Where the work of computing a layer again goes: into tasks of its own, or, where the whole layer is
+/// computed again and its dispatch and combine with it, into the backward's. A dispatch done again needs the
+/// mixer's output, and the experts need the dispatch: what feeds them is part of the chain.
+[[nodiscard]] inline Pass recompute_pass(const Context& context, const Layer& layer) noexcept {
+  return context.again.everything && layer.moe ? Pass::backward : Pass::recompute;
+}
+
+/// `again` is recompute_pass of the layer, here and below.
+[[nodiscard]] Tasks mixer_tasks(const Context& context, const Mixer& mixer, Pass again);
 
 /// A feed-forward part. `before_dispatch` is the task that carries norm and router: attention where the layer
 /// has a mixer, else the MLP itself.
-[[nodiscard]] Tasks dense_tasks(const Context& context, const DenseFeedForward& dense);
+[[nodiscard]] Tasks dense_tasks(const Context& context, const DenseFeedForward& dense, Pass again);
 [[nodiscard]] Tasks moe_tasks(const Context& context, const MixtureOfExperts& moe, TaskKind before_dispatch);
 
 [[nodiscard]] Tasks embedding_tasks(const Context& context);

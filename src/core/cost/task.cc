@@ -7,7 +7,7 @@
 namespace tessera {
 namespace {
 
-constexpr std::array<std::string_view, kPasses> kPassNames{"F", "B", "W"};
+constexpr std::array<std::string_view, kPasses> kPassNames{"F", "B", "W", "R"};
 constexpr std::array<std::string_view, kTaskKinds> kKindNames{"EMBED", "ATTN", "DISP", "SHARED",
                                                               "MLP",   "COMB", "HEAD"};
 

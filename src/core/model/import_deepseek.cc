@@ -69,12 +69,7 @@ Status place(Draft& draft, const LatentAttention& attention, const std::vector<b
   MixtureOfExperts common;
   TESSERA_TRY(common.score_correction, has_score_correction(draft, score_correction));
   TESSERA_TRY(const auto sparse, moe_layers(draft));
-  std::optional<Experts> experts;
-  if (any(sparse)) {
-    TESSERA_TRY(common.shared_width, shared_width(draft, "n_shared_experts", "moe_intermediate_size"));
-    TESSERA_CHECK(read_groups(draft, "n_group", common));
-    TESSERA_TRY(experts, read_experts(draft));
-  }
+  TESSERA_TRY(const auto experts, read_deepseek_experts(draft, sparse, common));
   return build_layers(draft, [&](std::size_t i, Layer& layer) -> Status {
     LatentAttention one = attention;
     if (one.indexer && !shared_indexer.empty()) one.indexer->shared = shared_indexer[i];

@@ -126,6 +126,12 @@ struct Experts {
 [[nodiscard]] Result<std::int64_t> shared_width(Draft& draft, std::string_view count_key,
                                                 std::string_view width_key);
 
+/// The experts under DeepSeek's keys, its shared experts and expert groups into `common`; nothing is read
+/// where no layer is sparse.
+[[nodiscard]] Result<std::optional<Experts>> read_deepseek_experts(Draft& draft,
+                                                                   const std::vector<bool>& sparse,
+                                                                   MixtureOfExperts& common);
+
 /// n_group and topk_group into `moe`; one group is none.
 [[nodiscard]] Status read_groups(Draft& draft, std::string_view groups_key, MixtureOfExperts& moe);
 

@@ -13,12 +13,7 @@ Status read_glm4_moe(Draft& draft) {
   MixtureOfExperts common;
   common.score_correction = true;
   TESSERA_TRY(const auto sparse, moe_layers_by_frequency(draft));
-  std::optional<Experts> experts;
-  if (any(sparse)) {
-    TESSERA_TRY(common.shared_width, shared_width(draft, "n_shared_experts", "moe_intermediate_size"));
-    TESSERA_CHECK(read_groups(draft, "n_group", common));
-    TESSERA_TRY(experts, read_experts(draft));
-  }
+  TESSERA_TRY(const auto experts, read_deepseek_experts(draft, sparse, common));
   return build_layers(draft, [&](std::size_t i, Layer& layer) -> Status {
     layer.mixer = attention;
     return feed_forward(draft, i, sparse, experts, common, "intermediate_size", layer);

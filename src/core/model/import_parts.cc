@@ -149,6 +149,15 @@ Result<std::int64_t> shared_width(Draft& draft, std::string_view count_key, std:
   return count * one;
 }
 
+Result<std::optional<Experts>> read_deepseek_experts(Draft& draft, const std::vector<bool>& sparse,
+                                                     MixtureOfExperts& common) {
+  if (!any(sparse)) return std::nullopt;
+  TESSERA_TRY(common.shared_width, shared_width(draft, "n_shared_experts", "moe_intermediate_size"));
+  TESSERA_CHECK(read_groups(draft, "n_group", common));
+  TESSERA_TRY(Experts experts, read_experts(draft));
+  return experts;
+}
+
 Status read_groups(Draft& draft, std::string_view groups_key, MixtureOfExperts& moe) {
   TESSERA_TRY(const auto groups, draft.keys.integer_or(groups_key, 0, max_experts, 0));
   if (groups <= 1) return {};

@@ -88,12 +88,7 @@ Status read_mimo_v2(Draft& draft) {
   MixtureOfExperts common;
   TESSERA_TRY(const auto method, draft.keys.string_or("topk_method", "noaux_tc"));
   common.score_correction = method == "noaux_tc";
-  std::optional<Experts> experts;
-  if (any(sparse)) {
-    TESSERA_TRY(common.shared_width, shared_width(draft, "n_shared_experts", "moe_intermediate_size"));
-    TESSERA_CHECK(read_groups(draft, "n_group", common));
-    TESSERA_TRY(experts, read_experts(draft));
-  }
+  TESSERA_TRY(const auto experts, read_deepseek_experts(draft, sparse, common));
   return build_layers(draft, [&](std::size_t i, Layer& layer) -> Status {
     layer.mixer = views[i] == 1 ? local : global;
     return feed_forward(draft, i, sparse, experts, common, "intermediate_size", layer);

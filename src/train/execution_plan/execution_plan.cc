@@ -46,6 +46,10 @@ Status check_amount(const std::string& key, double value) {
   return at(key, fmt::format("{} is not a finite number ≥ 0", value));
 }
 
+bool recomputable(TaskKind kind) noexcept {
+  return kind == TaskKind::attention || kind == TaskKind::mlp || kind == TaskKind::shared;
+}
+
 Status check_cost(const BlockCost& cost, std::size_t index) {
   const std::string key = fmt::format("costs[{}]", index);
   for (std::size_t pass = 0; pass < kPasses; ++pass) {
@@ -62,6 +66,12 @@ Status check_cost(const BlockCost& cost, std::size_t index) {
       if (static_cast<Pass>(pass) == Pass::weight &&
           resource_of(static_cast<TaskKind>(kind)) == Resource::comm)
         return at(key, fmt::format("{} of {}: a communication has no weight gradient", name, cost.name));
+      if (static_cast<Pass>(pass) != Pass::recompute) continue;
+      if (!recomputable(static_cast<TaskKind>(kind)))
+        return at(key, fmt::format("{} of {}: only ATTN, MLP and SHARED have recompute of their own", name,
+                                   cost.name));
+      if (!cost.task(Pass::backward, static_cast<TaskKind>(kind)).exists)
+        return at(key, fmt::format("{} of {}: there is no B task that needs it", name, cost.name));
     }
   }
   for (const Bytes bytes : {cost.memory.weights, cost.memory.gradients, cost.memory.optimizer,

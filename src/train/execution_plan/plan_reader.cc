@@ -92,7 +92,7 @@ Result<TaskCost> read_task(Cursor node) {
   return task;
 }
 
-Result<BlockCost> read_cost(Cursor node) {
+Result<BlockCost> read_cost(Cursor node, const Recompute& recompute) {
   TESSERA_CHECK(node.only_keys({"name", "tasks", "memory"}));
   BlockCost cost;
   TESSERA_TRY(cost.name, node.required_string("name"));
@@ -102,9 +102,10 @@ Result<BlockCost> read_cost(Cursor node) {
     if (!task || task->layer >= 0)
       return tasks.item(i).error(
           fmt::format("{} is no task", tasks.key(i)),
-          "Tasks are F_, B_ or W_ and one of EMBED, ATTN, DISP, SHARED, MLP, COMB, HEAD.");
+          "Tasks are F_, B_, W_ or R_ and one of EMBED, ATTN, DISP, SHARED, MLP, COMB, HEAD.");
     TESSERA_TRY(cost.task(task->pass, task->kind), read_task(tasks.item(i)));
   }
+  cost.recomputed_whole = recompute.full;
   TESSERA_TRY(const Cursor memory, node.required_map("memory"));
   TESSERA_CHECK(memory.only_keys({"dense_parameters", "expert_parameters", "embedding_parameters",
                                   "head_parameters", "weights", "gradients", "optimizer", "activation",
@@ -276,7 +277,7 @@ Result<ExecutionPlan> parse_plan(Cursor root) {
 
   TESSERA_TRY(const Cursor costs, root.required_list("costs"));
   for (std::size_t i = 0; i < costs.size(); ++i) {
-    TESSERA_TRY(BlockCost cost, read_cost(costs.item(i)));
+    TESSERA_TRY(BlockCost cost, read_cost(costs.item(i), plan.layout.recompute));
     plan.costs.push_back(std::move(cost));
   }
   TESSERA_TRY(const Cursor blocks, root.required_list("blocks"));

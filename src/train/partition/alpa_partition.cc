@@ -12,9 +12,11 @@ namespace tessera::train {
 // The objective falls with the slowest stage and with the sum, so only partitions count that nothing beats in
 // both. They come out one by one: the least sum, then the least sum among those with a faster slowest stage,
 // until no faster one exists.
-Result<Partition> alpa_partition(const ModelSpec& model, std::span<const Seconds> weights, std::int64_t stages,
-                                 std::int64_t microbatches, std::span<const double> speed) {
-  if (microbatches < 1) return bad_input(fmt::format("a step has at least one microbatch, not {}", microbatches));
+Result<Partition> alpa_partition(const ModelSpec& model, std::span<const Seconds> weights,
+                                 std::int64_t stages, std::int64_t microbatches,
+                                 std::span<const double> speed) {
+  if (microbatches < 1)
+    return bad_input(fmt::format("a step has at least one microbatch, not {}", microbatches));
   std::vector<double> seconds;
   for (const Seconds weight : weights) seconds.push_back(weight.value());
   TESSERA_TRY(const StageTimes times, StageTimes::build(seconds, model.blocks.size(), stages, speed));

@@ -27,9 +27,7 @@ Result<StageTimes> StageTimes::build(std::span<const double> weights, std::size_
 }
 
 StageTimes::StageTimes(std::span<const double> weights, std::span<const double> speed, std::size_t stages)
-    : before_(weights.size() + 1, 0.0),
-      inverse_speed_(stages, 1.0),
-      may_be_empty_(stages > weights.size()) {
+    : before_(weights.size() + 1, 0.0), inverse_speed_(stages, 1.0), may_be_empty_(stages > weights.size()) {
   double total = 0;
   for (const double weight : weights) total += std::max(0.0, weight);
   // A power of two, so that sums and their squares stay exact: equal partitions compare equal.

@@ -49,8 +49,8 @@ enum class Prefer : std::uint8_t {
   sum_then_squares  ///< the least sum of times, which differs where speeds do; then of squares
 };
 /// Of the partitions whose stages are all at most `limit` the preferred one, empty when there is none. By
-/// dynamic programming over (stages so far, blocks so far). Of equals the one with the longer later stages, so
-/// that the early ones, whose activations live longest, stay light.
+/// dynamic programming over (stages so far, blocks so far). Of equals the one with the longer later stages,
+/// so that the early ones, whose activations live longest, stay light.
 [[nodiscard]] Partition preferred_within(const StageTimes& times, double limit, Prefer prefer);
 
 /// The least bottleneck; among its partitions the least sum of squares.

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "pair_tables.h"
+#include "range_columns.h"
 #include "tessera/core/solver/mip.h"
 
 namespace tessera::train {
@@ -27,23 +28,21 @@ class PartitionMip {
                Objective objective, Seconds unit);
 
   [[nodiscard]] const MipModel& model() const noexcept { return model_; }
-  [[nodiscard]] Seconds unit() const noexcept { return unit_; }
   /// Columns of y and z.
   [[nodiscard]] std::int64_t variables() const noexcept { return variables_; }
   /// A start for the solver; empty when a range of the partition was pruned.
   [[nodiscard]] std::vector<double> values_of(const Partition& partition) const;
-  [[nodiscard]] Partition partition_of(std::span<const double> values) const;
+  [[nodiscard]] Partition partition_of(std::span<const double> values) const {
+    return columns_.partition_of(values);
+  }
   /// Excludes what these stages hold in the partition, all together.
   void exclude(const Partition& partition, std::span<const StageId> stages);
 
  private:
-  void add_ranges(const PairTables& tables, Objective objective);
-  void add_tiling();
-  void add_memory(const PartitionProblem& problem, const StageCosts& costs);
   void add_pair(const PairTables::Table& table, Objective objective);
+  void add_slowest(const PairTables& tables);
   /// T_dom ≥ Σ of the terms.
   void add_slowest_row(std::vector<MipTerm> terms);
-  [[nodiscard]] MipColumn y(StageId stage, std::size_t range) const { return y_[stage.index()][range]; }
 
   struct Block {
     StageId first, second;
@@ -53,12 +52,10 @@ class PartitionMip {
 
   MipModel model_;
   Seconds unit_;
-  MipColumn slowest_;
-  std::vector<std::vector<BlockRange>> ranges_;
-  std::vector<std::vector<char>> alive_;
-  std::vector<std::vector<MipColumn>> y_;  ///< without meaning where not alive
+  RangeColumns columns_;
   std::vector<Block> blocks_;
   std::int64_t variables_ = 0;
+  std::optional<MipColumn> slowest_;
 };
 
 }  // namespace tessera::train

@@ -64,4 +64,12 @@ std::vector<PartitionChoice> front(std::vector<PartitionChoice> choices) {
 }
 
 }  // namespace tessera::train
-namespace tessera::train { WindowResult solve_in_window(const PartitionProblem& problem, std::span<const std::vector<std::int32_t>> legal, StageCosts& costs, const Partition& center, const WindowOptions& options) { PartitionProblem p = problem; p.places = places_around(legal, center, options.window); return {solve_partition(p, costs, options.solve), center, 0}; } }
+namespace tessera::train {
+WindowResult solve_in_window(const PartitionProblem& problem,
+                             std::span<const std::vector<std::int32_t>> legal, StageCosts& costs,
+                             const Partition& center, const WindowOptions& options) {
+  PartitionProblem p = problem;
+  p.places = places_around(legal, center, options.window);
+  return {solve_partition(p, costs, options.solve), center, 0};
+}
+}  // namespace tessera::train

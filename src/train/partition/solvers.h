@@ -1,6 +1,9 @@
 // The three solvers behind solve_partition.
 #pragma once
 
+#include <optional>
+#include <string>
+
 #include "tessera/train/partition/solve_partition.h"
 
 namespace tessera::train {
@@ -13,7 +16,10 @@ namespace tessera::train {
 [[nodiscard]] PartitionResult solve_partition_brute_force(const PartitionProblem& problem, StageCosts& costs,
                                                           const PartitionOptions& options);
 
-/// Why nothing satisfies the problem: the constraint, and by how much. Never empty.
-[[nodiscard]] std::string explain_infeasible(const PartitionProblem& problem, StageCosts& costs);
+/// A boundary or a rank that makes the problem infeasible by itself: the constraint, and by how much.
+[[nodiscard]] std::optional<std::string> single_obstacle(const PartitionProblem& problem,
+                                                         const StageCosts& costs);
+/// Of a problem that nothing satisfies: the same, else what all ranks together lack.
+[[nodiscard]] std::string explain_infeasible(const PartitionProblem& problem, const StageCosts& costs);
 
 }  // namespace tessera::train

@@ -76,8 +76,14 @@ std::string cost_fingerprint(const ExecutionPlan& plan) {
   const auto add = [&](double value) { bytes += exact(value) + ";"; };
   for (const BlockCost& cost : plan.costs) {
     bytes += cost.name + ";";
-    for (const auto& pass : cost.tasks) {
-      for (const TaskCost& task : pass) {
+    for (std::size_t pass = 0; pass < kPasses; ++pass) {
+      for (std::size_t kind = 0; kind < kTaskKinds; ++kind) {
+        const TaskCost& task = cost.tasks[pass][kind];
+        // Few blocks have recompute: what is not there leaves no trace.
+        if (static_cast<Pass>(pass) == Pass::recompute) {
+          if (!task.exists) continue;
+          bytes += task_name(Pass::recompute, static_cast<TaskKind>(kind), -1) + ";";
+        }
         add(task.duration.time.value());
         add(task.compute_share);
       }

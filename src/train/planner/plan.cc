@@ -7,7 +7,6 @@
 #include "assemble.h"
 #include "choose_partition.h"
 #include "tessera/train/partition/rivals.h"
-#include "tessera/train/partition/rivals.h"
 
 namespace tessera::train {
 

@@ -37,15 +37,18 @@ ActionTiming summed(std::vector<TaskTiming> tasks, Seconds duration) {
 }
 
 // A chunk alone: one task after another, but for a shared expert that the software runs beside the all-to-all
-// that stands right before it.
+// that stands right before it, with what is computed again for it.
 ActionTiming serial_timing(const TaskGraph& graph, bool forward) {
   std::vector<TaskTiming> tasks;
   tasks.reserve(graph.tasks.size());
   Seconds now;
   for (const Task& task : graph.tasks) {
-    const bool beside = task.name.kind == TaskKind::shared && task.name.pass != Pass::weight &&
-                        !tasks.empty() && tasks.back().stream == Resource::comm;
-    const Seconds start = beside ? tasks.back().start : now;
+    Seconds start = now;
+    if (task.name.kind == TaskKind::shared && task.name.pass != Pass::weight && !tasks.empty()) {
+      const TaskTiming& before = tasks.back();
+      if (before.stream == Resource::comm) start = before.start;
+      if (before.name.kind == TaskKind::shared && before.name.pass == Pass::recompute) start = before.end;
+    }
     tasks.push_back({task.name, task.resource, forward, start, start + task.duration});
     now = std::max(now, start + task.duration);
   }

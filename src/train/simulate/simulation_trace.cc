@@ -13,7 +13,7 @@ namespace {
 
 enum Lane : std::int32_t { kCompute = 0, kExperts = 1, kTransfers = 2 };
 
-constexpr std::array<std::string_view, kPasses> kCategories{"F", "B", "W"};
+constexpr std::array<std::string_view, kPasses> kCategories{"F", "B", "W", "R"};
 
 // Which action consumes a transfer: by stage, microbatch and direction.
 std::uint64_t arrival_key(StageId stage, MicrobatchId microbatch, bool backward) {

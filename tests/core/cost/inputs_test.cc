@@ -16,7 +16,7 @@ Document yaml(std::string_view text) {
 }
 
 TEST(TaskName, ReadsWhatItWrites) {
-  for (const Pass pass : {Pass::forward, Pass::backward, Pass::weight})
+  for (const Pass pass : {Pass::forward, Pass::backward, Pass::weight, Pass::recompute})
     for (std::size_t kind = 0; kind < kTaskKinds; ++kind)
       for (const std::int32_t layer : {-1, 0, 7, 4095}) {
         const TaskName name{pass, static_cast<TaskKind>(kind), layer};
@@ -24,6 +24,8 @@ TEST(TaskName, ReadsWhatItWrites) {
       }
   EXPECT_EQ(task_name(Pass::forward, TaskKind::attention, 3), "F_ATTN:L3");
   EXPECT_EQ(task_name(Pass::weight, TaskKind::head, -1), "W_HEAD");
+  EXPECT_EQ(task_name(Pass::recompute, TaskKind::attention, 3), "R_ATTN:L3");
+  EXPECT_EQ(task_name(Pass::recompute, TaskKind::shared, 0), "R_SHARED:L0");
 }
 
 TEST(TaskName, RefusesAnythingElse) {
@@ -87,6 +89,21 @@ TEST(Given, ReplacesPricedDurations) {
   EXPECT_EQ(task.host_share(), 0);
   EXPECT_EQ(cost.kinds[1].task(Pass::backward, TaskKind::combine).duration.time.value(), 0);
   EXPECT_TRUE(cost.kinds[1].task(Pass::backward, TaskKind::combine).exists);
+}
+
+TEST(Given, ReplacesRecomputeWhereThereIsSome) {
+  PricedRun run = qwen();
+  ModelCost kept = run.price();
+  EXPECT_EQ(
+      apply_given(yaml("AE: {R_MLP: 1}").root(), kept).error().text(),
+      "job.yaml:1: AE.R_MLP: AE has no task of this name\n"
+      "  Its tasks are F_ATTN, F_DISP, F_MLP, F_COMB, B_ATTN, B_DISP, B_MLP, B_COMB, W_ATTN and W_MLP.");
+  run.layout.recompute = {.moe_activation = true};
+  ModelCost again = run.price();
+  const Seconds backward = again.kinds[1].task(Pass::backward, TaskKind::mlp).duration.time;
+  ASSERT_TRUE(apply_given(yaml("AE: {R_MLP: 0.5}").root(), again));
+  EXPECT_DOUBLE_EQ(milliseconds(again.kinds[1].task(Pass::recompute, TaskKind::mlp).duration.time), 0.5);
+  EXPECT_EQ(again.kinds[1].task(Pass::backward, TaskKind::mlp).duration.time, backward);
 }
 
 TEST(Given, RefusesWhatTheModelDoesNotHave) {

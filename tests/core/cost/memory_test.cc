@@ -96,6 +96,19 @@ TEST(Memory, HoldsDispatchBuffersAtTheFullestRankAndTwiceInAPair) {
 }
 
 // Under ETP the ranks of an expert gather each other's tokens at full width and share the expert's.
+// A Mamba layer's recompute may start while the dispatch of the MoE layer after it still runs backward.
+TEST(Memory, HoldsWhatRecomputeBringsBackBesideAnotherBlocksBuffers) {
+  BlockMemory moe, mamba;
+  moe.workspace = moe.dispatch_buffers = Bytes(100);
+  mamba.workspace = Bytes(30);
+  const PricedRun run{"Qwen3-30B-A3B.json", "H100", {.dp = 1}};
+  const BlockMemory* const blocks[] = {&mamba, &moe};
+  EXPECT_EQ(price_static_memory(run.input(), blocks, false).workspace, Bytes(130));
+  EXPECT_EQ(price_static_memory(run.input(), blocks, true).workspace, Bytes(230));
+  moe.workspace = Bytes(140);
+  EXPECT_EQ(price_static_memory(run.input(), blocks, false).workspace, Bytes(140)) << "one block's at a time";
+}
+
 TEST(Memory, EtpGathersInputsAndCutsTheExpert) {
   PricedRun run{"Qwen3-30B-A3B.json", "H100", {.ep = 8, .dp = 16}};
   const BlockMemory one = run.block("AE").memory;

@@ -87,6 +87,95 @@ TEST(Recompute, OfAPartAddsNothingToTheWhole) {
       figures({.full = true}));
 }
 
+std::string recompute_tasks(const BlockCost& block) {
+  std::string out;
+  for (std::size_t kind = 0; kind < kTaskKinds; ++kind)
+    if (block.task(Pass::recompute, static_cast<TaskKind>(kind)).exists)
+      out += (out.empty() ? "" : " ") + task_name(Pass::recompute, static_cast<TaskKind>(kind), -1);
+  return out;
+}
+
+// DeepSeek-V3: a dense layer, and a MoE layer with its shared expert in the MLP or beside the dispatch.
+TEST(Recompute, HasTasksOfItsOwnUnlessItCommunicates) {
+  struct Row {
+    Recompute units;
+    const char *dense, *moe, *beside;
+  };
+  for (const Row& row : {
+           Row{{}, "", "", ""},
+           Row{{.mla_up_projection = true}, "R_ATTN", "R_ATTN", "R_ATTN"},
+           Row{{.core_attention = true}, "R_ATTN", "R_ATTN", "R_ATTN"},
+           Row{{.moe_activation = true}, "", "R_MLP", "R_MLP"},
+           Row{{.shared_experts = true}, "", "R_MLP", "R_SHARED"},
+           Row{{.norm = true}, "R_ATTN R_MLP", "R_ATTN R_MLP", "R_ATTN R_SHARED"},
+           Row{{.moe = true}, "", "", ""},
+           Row{{.moe = true, .norm = true}, "R_ATTN R_MLP", "R_ATTN", "R_ATTN"},
+           Row{{.full = true}, "R_ATTN R_MLP", "", ""},
+       }) {
+    PricedRun run{"DeepSeek-V3.json", "H100", {.ep = 64, .dp = 64}};
+    run.layout.recompute = row.units;
+    EXPECT_EQ(recompute_tasks(run.block("AD")), row.dense);
+    EXPECT_EQ(recompute_tasks(run.block("AE")), row.moe);
+    EXPECT_EQ(recompute_tasks(run.block("mtp AE")), row.moe);
+    EXPECT_EQ(recompute_tasks(run.block("head")), "");
+    EXPECT_EQ(run.block("AD").recomputed_whole, row.units.full);
+    run.software.shared_beside_dispatch = true;
+    EXPECT_EQ(recompute_tasks(run.block("AE")), row.beside);
+  }
+}
+
+// Without host time, which is shared out over all of a sublayer's backward, no other task changes.
+TEST(Recompute, LeavesTheOtherTasksAsTheyAre) {
+  for (const bool beside : {false, true}) {
+    PricedRun run{"DeepSeek-V3.json", "H100", {.tp = 2, .ep = 64, .cp = 2, .dp = 64}};
+    run.software.cuda_graphs = CudaGraphs::iteration;
+    run.software.shared_beside_dispatch = beside;
+    const ModelCost kept = run.price();
+    run.layout.recompute = {.mla_up_projection = true,
+                            .moe_activation = true,
+                            .shared_experts = true,
+                            .core_attention = true,
+                            .norm = true};
+    const ModelCost again = run.price();
+    for (std::size_t k = 0; k < kept.kinds.size(); ++k)
+      for (const Pass pass : {Pass::forward, Pass::backward, Pass::weight})
+        for (std::size_t kind = 0; kind < kTaskKinds; ++kind)
+          EXPECT_EQ(again.kinds[k].task(pass, static_cast<TaskKind>(kind)).duration.time,
+                    kept.kinds[k].task(pass, static_cast<TaskKind>(kind)).duration.time)
+              << kept.kinds[k].name << " " << task_name(pass, static_cast<TaskKind>(kind), -1);
+  }
+}
+
+// A whole dense layer again: each part takes what its forward took.
+TEST(Recompute, OfALayerWithoutDispatchIsItsForwardTaskByTask) {
+  PricedRun run{"DeepSeek-V3.json", "H100", {.tp = 2, .ep = 64, .dp = 64}};
+  run.software.cuda_graphs = CudaGraphs::iteration;
+  run.layout.recompute = {.full = true};
+  const BlockCost layer = run.block("AD");
+  for (const TaskKind kind : {TaskKind::attention, TaskKind::mlp}) {
+    EXPECT_DOUBLE_EQ(ms(layer, Pass::recompute, kind), ms(layer, Pass::forward, kind));
+    EXPECT_DOUBLE_EQ(layer.task(Pass::recompute, kind).compute_share,
+                     layer.task(Pass::forward, kind).compute_share);
+  }
+}
+
+// Host time is for the sublayer's launches as a whole: recompute only takes its share of it.
+TEST(Recompute, SharesTheHostTimeOfItsSublayer) {
+  PricedRun run{"Qwen3-30B-A3B.json", "H100", {.ep = 8, .dp = 8}};
+  run.layout.recompute = {.core_attention = true};
+  const auto gpu_and_host = [&](const BlockCost& b) {
+    const Seconds host = b.task(Pass::recompute, TaskKind::attention)
+                             .duration.by_source[static_cast<std::size_t>(Provenance::constant)];
+    return std::pair(b.task(Pass::recompute, TaskKind::attention).duration.time - host, host);
+  };
+  const auto [gpu, host] = gpu_and_host(run.block("AE"));
+  run.software.cuda_graphs = CudaGraphs::iteration;
+  const auto [gpu_alone, none] = gpu_and_host(run.block("AE"));
+  EXPECT_DOUBLE_EQ(gpu.value(), gpu_alone.value());
+  EXPECT_GT(host.value(), 0);
+  EXPECT_EQ(none.value(), 0);
+}
+
 // Qwen3-30B, 4,096 tokens: what each unit frees, by hand.
 TEST(Recompute, FreesWhatIsComputedAgain) {
   PricedRun run{"Qwen3-30B-A3B.json", "H100", {.dp = 1}};

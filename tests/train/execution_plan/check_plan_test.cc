@@ -62,6 +62,14 @@ TEST(CheckPlan, WantsSoundNumbers) {
   EXPECT_THAT(fault([&](ExecutionPlan& p) { testing::set(p.costs[0], Pass::weight, TaskKind::dispatch, 1); }),
               HasSubstr("a communication has no weight gradient"));
   EXPECT_THAT(
+      fault([&](ExecutionPlan& p) { testing::set(p.costs[0], Pass::recompute, TaskKind::combine, 1); }),
+      HasSubstr("R_COMB of layer: only ATTN, MLP and SHARED have recompute of their own"));
+  EXPECT_THAT(fault([&](ExecutionPlan& p) {
+                testing::set(p.costs[0], Pass::recompute, TaskKind::mlp, 1);
+                p.costs[0].task(Pass::backward, TaskKind::mlp).exists = false;
+              }),
+              HasSubstr("R_MLP of layer: there is no B task that needs it"));
+  EXPECT_THAT(
       fault([&](ExecutionPlan& p) { testing::set(p.costs[0], Pass::forward, TaskKind::mlp, 1, 1.5); }),
       HasSubstr("has compute share 1.5; expected 0 … 1"));
   EXPECT_THAT(fault([&](ExecutionPlan& p) { p.costs[2].memory.activation = Bytes(-1); }),

@@ -28,7 +28,7 @@ ExecutionPlan sample_plan(std::uint64_t seed) {
                  .microbatch_size = 2,
                  .sequence = 8192,
                  .dtype = Dtype::mxfp8,
-                 .recompute = {.moe = true}};
+                 .recompute = {.moe = true, .core_attention = true}};
   plan.schedule = "interleaved-overlap";
   plan.group = 2;
   for (int kind = 0; kind < 3; ++kind) {
@@ -40,8 +40,9 @@ ExecutionPlan sample_plan(std::uint64_t seed) {
             ? std::vector<TaskKind>{TaskKind::attention, TaskKind::dispatch, TaskKind::mlp, TaskKind::combine}
             : std::vector<TaskKind>{TaskKind::head};
     for (const TaskKind task_kind : kinds) {
-      for (const Pass pass : {Pass::forward, Pass::backward, Pass::weight}) {
+      for (const Pass pass : {Pass::forward, Pass::backward, Pass::weight, Pass::recompute}) {
         if (pass == Pass::weight && resource_of(task_kind) == Resource::comm) continue;
+        if (pass == Pass::recompute && task_kind != TaskKind::attention) continue;
         if (pass == Pass::backward && task_kind == TaskKind::embedding) continue;
         TaskCost& task = cost.task(pass, task_kind);
         task.exists = true;

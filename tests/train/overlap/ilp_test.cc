@@ -134,7 +134,7 @@ TEST(IlpPair, TakesTasksManyOrdersOfMagnitudeApart) {
 
 // A pair of two layers each that HiGHS does not settle at the root of its tree.
 TaskGraph hard_pair() {
-  Random random(128);
+  Random random(176);
   return random_pair(random, 2, 2);
 }
 

@@ -88,6 +88,92 @@ TEST(TaskGraph, JoinsASharedExpertOfAMixerlessBlockBeforeTheNextBlock) {
                           "B_MLP:L0 < B_DISP:L1 B_SHARED:L1", "B_ATTN:L0 < B_MLP:L0"));
 }
 
+// Two mixerless MoE layers in a row: the gradient of the first one's output needs both of the second's.
+TEST(TaskGraph, StartsFromTheWholeGradientOfABlocksOutput) {
+  const BlockCost moe = moe_layer(true, false);
+  const std::vector<ChunkBlock> blocks{{&moe, 0}, {&moe, 1}};
+  EXPECT_THAT(edges(backward_chunk(blocks, Backward::input_gradient)),
+              ElementsAre("B_COMB:L1 <", "B_SHARED:L1 <", "B_MLP:L1 < B_COMB:L1", "B_DISP:L1 < B_MLP:L1",
+                          "B_COMB:L0 < B_DISP:L1 B_SHARED:L1", "B_SHARED:L0 < B_DISP:L1 B_SHARED:L1",
+                          "B_MLP:L0 < B_COMB:L0", "B_DISP:L0 < B_MLP:L0"));
+}
+
+// ----------------------------------------------------------------------------------- recompute
+
+void again(BlockCost& cost, std::initializer_list<TaskKind> kinds) {
+  for (const TaskKind kind : kinds) set(cost, Pass::recompute, kind, 0.25);
+}
+
+TEST(TaskGraph, ReleasesRecomputeByTheComputeTaskBeforeItsB) {
+  BlockCost moe = moe_layer(), dense = dense_layer();
+  again(moe, {TaskKind::attention, TaskKind::mlp});
+  again(dense, {TaskKind::attention});
+  const std::vector<ChunkBlock> blocks{{&dense, 0}, {&moe, 1}, {&moe, 2}};
+  const TaskGraph graph = backward_chunk(blocks, Backward::input_gradient);
+  EXPECT_THAT(edges(graph),
+              ElementsAre("B_COMB:L2 <", "R_MLP:L2 <", "B_MLP:L2 < B_COMB:L2 R_MLP:L2",
+                          "B_DISP:L2 < B_MLP:L2", "R_ATTN:L2 < B_MLP:L2", "B_ATTN:L2 < B_DISP:L2 R_ATTN:L2",
+                          "B_COMB:L1 < B_ATTN:L2", "R_MLP:L1 < B_ATTN:L2", "B_MLP:L1 < B_COMB:L1 R_MLP:L1",
+                          "B_DISP:L1 < B_MLP:L1", "R_ATTN:L1 < B_MLP:L1", "B_ATTN:L1 < B_DISP:L1 R_ATTN:L1",
+                          "B_MLP:L0 < B_ATTN:L1", "R_ATTN:L0 < B_MLP:L0", "B_ATTN:L0 < B_MLP:L0 R_ATTN:L0"));
+  for (const Task& task : graph.tasks) {
+    EXPECT_EQ(task.leaf, task.name.pass == Pass::recompute);
+    EXPECT_FALSE(task.movable);
+  }
+  EXPECT_EQ(graph.load(Resource::comp).value(), 3 * 3 + 5 * 0.25);
+}
+
+// A mixer-only layer before a MoE that is a layer of its own: the dispatch's gradient hides the recompute.
+TEST(TaskGraph, LetsRecomputeRunBesideTheCommunicationBeforeItsB) {
+  BlockCost mixer;
+  for (const Pass pass : {Pass::forward, Pass::backward, Pass::weight, Pass::recompute})
+    set(mixer, pass, TaskKind::attention, 1);
+  BlockCost moe = moe_layer(true, false);
+  const std::vector<ChunkBlock> blocks{{&mixer, 0}, {&moe, 1}};
+  EXPECT_THAT(edges(backward_chunk(blocks, Backward::input_gradient)),
+              ElementsAre("B_COMB:L1 <", "B_SHARED:L1 <", "B_MLP:L1 < B_COMB:L1", "B_DISP:L1 < B_MLP:L1",
+                          "R_ATTN:L0 < B_MLP:L1 B_SHARED:L1", "B_ATTN:L0 < B_DISP:L1 B_SHARED:L1 R_ATTN:L0"));
+}
+
+TEST(TaskGraph, ComputesASharedExpertAgainBesideTheCombine) {
+  BlockCost moe = moe_layer(true), mixerless = moe_layer(true, false);
+  again(moe, {TaskKind::shared});
+  again(mixerless, {TaskKind::shared});
+  const std::vector<ChunkBlock> blocks{{&moe, 0}};
+  EXPECT_THAT(edges(backward_chunk(blocks)),
+              ElementsAre("B_COMB:L0 <", "R_SHARED:L0 <", "B_SHARED:L0 < R_SHARED:L0",
+                          "W_SHARED:L0 < B_SHARED:L0 R_SHARED:L0", "B_MLP:L0 < B_COMB:L0",
+                          "W_MLP:L0 < B_MLP:L0", "B_DISP:L0 < B_MLP:L0",
+                          "B_ATTN:L0 < B_DISP:L0 B_SHARED:L0 R_SHARED:L0", "W_ATTN:L0 < B_ATTN:L0"));
+  const std::vector<ChunkBlock> alone{{&mixerless, 0}};
+  EXPECT_THAT(edges(backward_chunk(alone, Backward::input_gradient)),
+              ElementsAre("B_COMB:L0 <", "R_SHARED:L0 <", "B_SHARED:L0 < R_SHARED:L0",
+                          "B_MLP:L0 < B_COMB:L0 R_SHARED:L0", "B_DISP:L0 < B_MLP:L0"))
+      << "the router's weight gradient, in W_MLP, reads the same normed input";
+}
+
+TEST(TaskGraph, ComputesAWholeLayerAgainInTheForwardsOrder) {
+  BlockCost dense = dense_layer();
+  again(dense, {TaskKind::attention, TaskKind::mlp});
+  dense.recomputed_whole = true;
+  const std::vector<ChunkBlock> blocks{{&dense, 0}, {&dense, 1}};
+  EXPECT_THAT(edges(backward_chunk(blocks, Backward::input_gradient)),
+              ElementsAre("R_ATTN:L1 <", "R_MLP:L1 < R_ATTN:L1", "B_MLP:L1 < R_MLP:L1 R_ATTN:L1",
+                          "B_ATTN:L1 < B_MLP:L1", "R_ATTN:L0 < B_ATTN:L1", "R_MLP:L0 < B_ATTN:L1 R_ATTN:L0",
+                          "B_MLP:L0 < B_ATTN:L1 R_MLP:L0 R_ATTN:L0", "B_ATTN:L0 < B_MLP:L0"));
+}
+
+TEST(TaskGraph, ComputesNothingAgainForWeightGradientsAlone) {
+  BlockCost moe = moe_layer(true);
+  again(moe, {TaskKind::attention, TaskKind::mlp, TaskKind::shared});
+  const std::vector<ChunkBlock> blocks{{&moe, 0}};
+  EXPECT_THAT(edges(backward_chunk(blocks, Backward::weight_gradient)),
+              ElementsAre("W_SHARED:L0 <", "W_MLP:L0 <", "W_ATTN:L0 <"));
+  for (const Task& task : forward_chunk(blocks).tasks) EXPECT_EQ(task.name.pass, Pass::forward);
+}
+
+// -------------------------------------------------------------------------------------- the ends
+
 TEST(TaskGraph, PutsEmbeddingAndHeadAtTheEnds) {
   BlockCost embedding, head;
   set(embedding, Pass::forward, TaskKind::embedding, 1);

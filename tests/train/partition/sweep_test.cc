@@ -95,8 +95,9 @@ TEST(Sweep, SaysWhatItDidNotProveAtALowLimit) {
     const PartitionValue &a = low.best.front().value, &b = brute.best.front().value;
     ASSERT_LE(low.bound.value(), b.slowest.value() * (1 + 1e-9)) << random.words;
     ASSERT_GE(a.slowest.value(), b.slowest.value() * (1 - 1e-9)) << random.words;
-    if (low.reason == PartitionReason::optimal)
+    if (low.reason == PartitionReason::optimal) {
       ASSERT_NEAR(a.work.value(), b.work.value(), 1e-9 * (1 + b.work.value())) << random.words;
+    }
     if (low.reason == PartitionReason::work_gap) {
       ++limited;
       ASSERT_NEAR(a.slowest.value(), b.slowest.value(), 1e-9 * (1 + b.slowest.value())) << random.words;

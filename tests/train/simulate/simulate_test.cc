@@ -216,6 +216,30 @@ TEST(Simulate, SlowsAStragglersComputeButNotItsCommunication) {
   EXPECT_EQ(result.ranks[1].exposed_comm, Seconds(6));
 }
 
+// Alone, a chunk computes again right before the B that needs it, and a shared expert with its recompute runs
+// beside the all-to-all: forward 2; backward 3 + 1 + 4 + 1 + 4 with the shared expert's 0.5 + 2 in the 3.
+TEST(Simulate, ComputesAgainRightBeforeTheGradient) {
+  BlockCost cost = plain_block(2, 4);
+  testing::set(cost, Pass::backward, TaskKind::combine, 3);
+  testing::set(cost, Pass::backward, TaskKind::mlp, 4);
+  testing::set(cost, Pass::backward, TaskKind::shared, 2);
+  testing::set(cost, Pass::recompute, TaskKind::shared, 0.5);
+  testing::set(cost, Pass::recompute, TaskKind::mlp, 1);
+  testing::set(cost, Pass::recompute, TaskKind::attention, 1);
+  const ExecutionPlan plan = make_plan(schedule(Template::one_f_one_b, 1, 1, 1), {{cost}});
+  const SimulateResult result = simulate(plan, {.slices = true}).value();
+  EXPECT_EQ(result.pipeline, Seconds(2 + 13));
+  EXPECT_EQ(result.ranks[0].comp_busy, Seconds(2 + 0.5 + 2 + 10));
+  EXPECT_EQ(result.ranks[0].exposed_comm, Seconds(0.5));
+  std::map<std::string, std::pair<double, double>> span;
+  for (const Slice& slice : result.slices)
+    span[task_name(slice.task.pass, slice.task.kind, -1)] = {slice.start.value(), slice.end.value()};
+  EXPECT_EQ(span["R_SHARED"], std::pair(2.0, 2.5));
+  EXPECT_EQ(span["B_SHARED"], std::pair(2.5, 4.5));
+  EXPECT_EQ(span["R_MLP"], std::pair(5.0, 6.0));
+  EXPECT_EQ(span["R_ATTN"], std::pair(10.0, 11.0));
+}
+
 TEST(Simulate, HidesTheReductionUnderTheLastBackwards) {
   // Two stages on one rank, gradients 3 : 1: forwards in [0, 2], stage 1's backward in [2, 5], stage 0's in
   // [5, 8].

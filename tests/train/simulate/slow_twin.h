@@ -119,9 +119,14 @@ class SlowTwin {
       for (std::size_t t = 0; t < graph.tasks.size(); ++t) {
         const Task& task = graph.tasks[t];
         double start = now;
-        if (task.name.kind == TaskKind::shared && task.name.pass != Pass::weight && t > 0 &&
-            graph.tasks[t - 1].resource == Resource::comm)
-          start = now - graph.tasks[t - 1].duration.value();
+        if (task.name.kind == TaskKind::shared && task.name.pass != Pass::weight) {
+          // Beside the all-to-all before it, after its own recompute if there is any.
+          const bool again = t > 0 && graph.tasks[t - 1].name.pass == Pass::recompute &&
+                             graph.tasks[t - 1].name.kind == TaskKind::shared;
+          const std::size_t first = again ? t - 1 : t;
+          if (first > 0 && graph.tasks[first - 1].resource == Resource::comm)
+            start = done.tasks[first - 1].start + (again ? graph.tasks[t - 1].duration.value() : 0.0);
+        }
         done.tasks.push_back({task.resource == Resource::comm, start, start + task.duration.value()});
         now = std::max(now, start + task.duration.value());
       }

@@ -58,6 +58,8 @@ struct BlockCost {
   /// mean equal costs.
   std::string name;
   std::array<std::array<TaskCost, kTaskKinds>, kPasses> tasks;
+  /// Layers are computed again as a whole (layout.recompute.full): R_MLP reads what R_ATTN makes.
+  bool recomputed_whole = false;
   BlockMemory memory;
 
   [[nodiscard]] TaskCost& task(Pass pass, TaskKind kind) noexcept {
@@ -66,7 +68,7 @@ struct BlockCost {
   [[nodiscard]] const TaskCost& task(Pass pass, TaskKind kind) const noexcept {
     return tasks[static_cast<std::size_t>(pass)][static_cast<std::size_t>(kind)];
   }
-  /// Sum over a pass's tasks, nothing overlapped.
+  /// Sum over a pass's tasks, nothing overlapped; of the backward with what is computed again for it.
   [[nodiscard]] Seconds serial(Pass pass) const noexcept;
 };
 
@@ -108,8 +110,10 @@ struct StaticMemory {
   Bytes workspace;
 };
 /// Of a rank with these blocks, all its stages together. Copies of one vocabulary matrix are held once.
-/// Blocks run one after another, so the largest workspace is the rank's; with `pairs` a forward runs beside a
-/// backward, and the second block has dispatch buffers of its own.
+/// Blocks run one after another, so the rank needs the largest dispatch buffers and room for the most that
+/// recompute brings back in one block; not of the same block, for a block's recompute may start while the
+/// last communication of the one before it still runs. With `pairs` a forward runs beside a backward, and the
+/// second block has dispatch buffers of its own.
 [[nodiscard]] StaticMemory price_static_memory(const CostInput& input,
                                                std::span<const BlockMemory* const> blocks, bool pairs);
 

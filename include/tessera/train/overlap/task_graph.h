@@ -1,7 +1,13 @@
 // The tasks of one chunk, and of a forward and a backward chunk that run together.
 //
-// A chunk is a chain (the backbone) plus leaves: weight gradients, and shared experts that run beside the
-// dispatch and must be done before the combine (forward) or the attention (backward).
+// A chunk is a chain (the backbone) plus leaves: weight gradients; shared experts that run beside the
+// dispatch and must be done before the combine (forward) or the attention (backward); and recompute, which
+// must be done before the B task that reads it.
+//
+// Recompute could start as soon as the backward does. Here it may start when the last compute task of the
+// chain before its B is done (at once, if there is none): early enough to fill the communication in between,
+// and so late that only what one sublayer brings back (a whole layer where all of it is computed again) ever
+// waits for its B.
 #pragma once
 
 #include <cstdint>
@@ -23,8 +29,9 @@ struct Task {
   double compute_share = 1.0;  ///< see TaskCost
   double host_share = 0.0;     ///< see TaskCost: no interference slows this part
   bool movable = false;        ///< W: may run any time after its release
-  bool leaf = false;           ///< beside the chain: W, and what must be done before a task of the chain
-  std::vector<TaskId> after;   ///< must have finished before this starts
+  bool leaf = false;           ///< beside the chain: W, R, and the shared expert beside the dispatch
+  std::vector<TaskId> after;   ///< must have finished before this starts; names every leaf among them, also
+                               ///< those that another one of them needs
 };
 
 struct TaskGraph {

@@ -83,7 +83,9 @@ struct PartitionResult {
 /// every pair that bound() does not already exclude.
 [[nodiscard]] std::int64_t count_variables(const PartitionProblem& problem, StageCosts& costs, Seconds most);
 
-/// Solves around a center, and again around the result while that touches the rim of the window.
+/// Solves around a center, and again around the result while that touches the rim of the window. The center
+/// is first moved to the nearest legal partition. Where nothing in a window fits the memory, the next center
+/// is what exceeds it least. An incumbent counts in windows that hold it.
 struct WindowOptions {
   PartitionOptions solve;
   std::int32_t window = 2;  ///< blocks to each side
@@ -91,8 +93,10 @@ struct WindowOptions {
 };
 struct WindowResult {
   PartitionResult result;  ///< of the last window
-  Partition center;
+  Partition center;        ///< of the last window
   std::int32_t moves = 0;
+  Seconds solve_time;            ///< all windows together
+  std::int64_t pairs_timed = 0;  ///< all windows together
 };
 /// `legal` as legal_places gives. The problem's own places are ignored.
 [[nodiscard]] WindowResult solve_in_window(const PartitionProblem& problem,
