@@ -22,7 +22,8 @@ std::string full_name(const Task& task) {
 
 // F_ATTN:L9 → FA9.
 std::string brief_name(const Task& task) {
-  constexpr std::string_view kPass = "FBW", kKind = "EADSMCH";
+  constexpr std::string_view kPass = "FBWR", kKind = "EADSMCH";
+  static_assert(kPass.size() == kPasses && kKind.size() == kTaskKinds);
   std::string out{kPass[static_cast<std::size_t>(task.name.pass)],
                   kKind[static_cast<std::size_t>(task.name.kind)]};
   if (task.name.layer >= 0) out += std::to_string(task.name.layer);
@@ -127,7 +128,9 @@ class PairText {
     std::string out = fmt::format("{} is {}:", brief_name(*example), full_name(*example));
     for (const TaskKind kind : kinds)
       out += fmt::format(" {}{}", kWords[static_cast<std::size_t>(kind)], kind == *kinds.rbegin() ? "" : ",");
-    return out + "; F forward, B input gradient, W weight gradient";
+    const bool recompute = std::ranges::any_of(
+        report_.graph.tasks, [](const Task& task) { return task.name.pass == Pass::recompute; });
+    return out + "; F forward, B input gradient, W weight gradient" + (recompute ? ", R recompute" : "");
   }
 
   // ------------------------------------------------------------------------------------------- the answer
