@@ -12,8 +12,9 @@ namespace tessera::train {
 namespace {
 
 constexpr std::size_t kMostRows = 24;
-// A chart is wide enough when this share of its tasks has room for a brief label.
-constexpr double kReadable = 0.9;
+// A chart is wide enough when this share of its tasks has room for a brief label; tasks below this share of
+// the mean length do not count.
+constexpr double kReadable = 0.8, kTiny = 0.1;
 constexpr std::string_view kIdle = "·", kContinued = "…", kBar = "|";
 
 // One lane over all rows: a glyph per column, since some are wider than a byte.
@@ -45,9 +46,12 @@ class Chart {
 
   // Share of the tasks with room for their brief label.
   [[nodiscard]] double readable() const {
+    Seconds total;
+    for (const GanttTask& task : tasks_) total += task.end - task.start;
+    const Seconds tiny = total * (kTiny / static_cast<double>(std::max<std::size_t>(1, tasks_.size())));
     std::size_t fits = 0, all = 0;
     for (const GanttTask& task : tasks_) {
-      if (task.end <= task.start) continue;
+      if (task.end - task.start <= tiny) continue;
       ++all;
       if (widest_piece(task) >= task.brief.size()) ++fits;
     }
