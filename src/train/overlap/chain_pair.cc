@@ -53,7 +53,9 @@ class Builder {
         pair_.at_start |= own;
       else
         pair_.chain[found.side][static_cast<std::size_t>(found.release)].released |= own;
-      found.leaf.free = !found.leaf.has_deadline && found.leaf.needs == 0 && (needed & own) == 0;
+      // With a credit, a leaf that may be left out is worth more than an equal one that may not.
+      found.leaf.free = !found.leaf.has_deadline && found.leaf.needs == 0 && (needed & own) == 0 &&
+                        (pair_.credit == 0 || found.leaf.movable);
       pair_.leaves.push_back(found.leaf);
     }
     return std::move(pair_);

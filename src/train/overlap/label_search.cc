@@ -38,8 +38,11 @@ LabelSearch::LabelSearch(const ChainPair& pair) : pair_(pair) {
       if (op.comm) comm_deadline_ |= op.required;
     }
   }
-  for (std::size_t k = 0; k < pair.leaves.size(); ++k)
+  for (std::size_t k = 0; k < pair.leaves.size(); ++k) {
     if (pair.leaves[k].has_deadline || (pair.credit > 0 && !pair.leaves[k].movable)) tied_ |= leaf(k);
+    // In the place of a leaf that waits for none it may come too late for those that wait for it.
+    tied_ |= pair.leaves[k].needs;
+  }
 }
 
 PassOutcome LabelSearch::run(const PassLimits& limits, const FluidBound* fluid) {
