@@ -45,6 +45,7 @@ class Builder {
       for (const std::int32_t before : found.needs) found.leaf.needs |= bit(before);
       needed |= found.leaf.needs;
     }
+    close_needs();
     if (ties_ == Ties::tighten && !set_deadlines()) return std::nullopt;
     for (std::size_t k = 0; k < found_.size(); ++k) {
       Found& found = found_[k];
@@ -78,6 +79,19 @@ class Builder {
   }
   [[nodiscard]] LeafSet bit(std::int32_t task) const noexcept {
     return bit_of_[static_cast<std::size_t>(task)];
+  }
+
+  // A leaf needs what its needs need: W_SHARED, B_SHARED and R_SHARED are three in a row.
+  void close_needs() noexcept {
+    for (bool grown = true; grown;) {
+      grown = false;
+      for (Found& found : found_) {
+        const LeafSet direct = found.leaf.needs;
+        for (LeafSet set = direct; set != 0; set &= set - 1)
+          found.leaf.needs |= found_[static_cast<std::size_t>(std::countr_zero(set))].leaf.needs;
+        grown = grown || found.leaf.needs != direct;
+      }
+    }
   }
 
   // Each half without its leaves must be a chain.

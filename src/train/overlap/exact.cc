@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 #include <limits>
+#include <numeric>
 
 #include "attempt.h"
 #include "chain_pair.h"
@@ -172,7 +173,13 @@ Attempt solve_exact(const TaskGraph& graph, const PairOptions& options) {
   // The best rule is the optimum where the search found nothing shorter.
   std::swap(rules.orders.front(), rules.orders[rules.best]);
   if (out.orders.empty()) out.orders.push_back(rules.orders.front());
-  if (!nominal) out.orders.insert(out.orders.end(), rules.orders.begin(), rules.orders.end());
+  if (!nominal) {
+    out.orders.insert(out.orders.end(), rules.orders.begin(), rules.orders.end());
+    // Under interference overlapping less may be better.
+    LaunchOrder serial(graph.tasks.size());
+    std::iota(serial.begin(), serial.end(), 0);
+    out.orders.push_back(std::move(serial));
+  }
   return out;
 }
 

@@ -399,7 +399,7 @@ LaunchOrder LabelSearch::order_of(std::uint32_t last) const {
   Point point;
   for (std::size_t k = path.size(); k-- > 0;) {
     const Label& label = labels_[path[k]];
-    const auto side = static_cast<std::size_t>(label.side);
+    const std::size_t side = label.side == 0 ? 0 : 1;
     const ChainOp* other = next(point, 1 - side);
     append_leaves(label.block, other != nullptr && other->comm ? other->required : 0, order);
     const std::int32_t task = next(point, side)->task;

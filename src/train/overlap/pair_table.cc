@@ -24,7 +24,7 @@ TaskGraph pair_graph(std::span<const BlockCost> kinds, const PairKey& key) {
 }
 
 PairTable::PairTable(std::span<const BlockCost> kinds, PairOptions options)
-    : kinds_(kinds), options_(std::move(options)) {}
+    : kinds_(kinds), options_(options) {}
 
 void PairTable::solve(std::span<const PairKey> keys, unsigned threads) {
   std::vector<std::map<PairKey, PairResult>::iterator> open;
