@@ -53,7 +53,10 @@ class Search {
     TESSERA_TRY(const std::vector<Candidate> all, simulated(pool(out.solved.best, serial)));
     out.proxy = all[0];
     out.serial = all[1];
-    out.chosen = *std::ranges::min_element(all, better);
+    // Serial balance knows nothing of the placement asked for.
+    out.chosen = out.proxy;
+    for (const Candidate& candidate : all)
+      if (better(candidate, out.chosen) && legal(candidate.partition)) out.chosen = candidate;
     out.simulated = static_cast<std::int32_t>(all.size());
     TESSERA_CHECK(descend(out));
     out.serial_slowest = slowest(serial);
