@@ -14,6 +14,7 @@ struct Attempt {
   double bound = 0;                 ///< seconds no schedule is shorter than; 0 = nothing proved
   bool complete = false;            ///< the search was not cut off: its first order is its optimum
   bool too_big = false;             ///< not attempted
+  bool whole = true;                ///< false: not all orders of the graph can be searched, only bounded
   std::int64_t work = 0;            ///< labels, orders or MILP nodes
 };
 

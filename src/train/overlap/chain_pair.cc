@@ -26,7 +26,11 @@ class Builder {
     for (const Task& task : graph.tasks)
       pair_.duration.push_back(static_cast<Ticks>(std::llround(task.duration.value() / pair_.tick)));
     pair_.instant.resize(graph.tasks.size());
-    pair_.credit = static_cast<Ticks>(std::floor(std::max(0.0, pool_credit.value()) / pair_.tick));
+    // No more can be left out than there is; a credit beyond that may not even be a number of ticks.
+    double movable = 0;
+    for (const Task& task : graph.tasks) movable += task.movable ? task.duration.value() : 0;
+    pair_.credit =
+        static_cast<Ticks>(std::floor(std::clamp(pool_credit.value(), 0.0, 2 * movable) / pair_.tick));
   }
 
   std::optional<ChainPair> build() {
@@ -109,7 +113,10 @@ class Builder {
       bool follows = chain.empty();
       for (const TaskId before : task.after) {
         if (side_of(before.index()) != side_of(t)) return false;
-        if (graph_.tasks[before.index()].leaf) continue;
+        if (graph_.tasks[before.index()].leaf) {
+          if (graph_.tasks[before.index()].movable) return false;
+          continue;
+        }
         if (chain.empty() || before.value() != chain.back().task) return false;
         follows = true;
       }
@@ -124,6 +131,7 @@ class Builder {
     bit_of_.assign(graph_.tasks.size(), 0);
     std::vector<std::ptrdiff_t> release_of(graph_.tasks.size(), -1);
     std::vector<std::vector<std::int32_t>> needs_of(graph_.tasks.size());
+    std::vector<bool> searched(graph_.tasks.size(), false);
     for (std::size_t t = 0; t < graph_.tasks.size(); ++t) {
       const Task& task = graph_.tasks[t];
       if (!task.leaf) continue;
@@ -135,8 +143,10 @@ class Builder {
       for (const TaskId before : task.after) {
         if (side_of(before.index()) != found.side) return false;
         if (place_[before.index()].leaf) {
+          // A weight gradient that others wait for could neither be put off nor left out freely.
+          if (graph_.tasks[before.index()].movable) return false;
           found.release = std::max(found.release, release_of[before.index()]);
-          if (pair_.duration[before.index()] > 0)
+          if (searched[before.index()])
             found.needs.push_back(before.value());
           else
             found.needs.insert(found.needs.end(), needs_of[before.index()].begin(),
@@ -152,28 +162,32 @@ class Builder {
       }
       release_of[t] = found.release;
       needs_of[t] = found.needs;
-      if (found.leaf.duration > 0)
+      // A leaf of no length runs the moment it can, and the search need not know it, unless what it needs may
+      // run before the chain releases it.
+      const bool at_once = found.leaf.duration == 0 &&
+                           (found.needs.empty() ||
+                            (found.needs.size() == 1 &&
+                             found.release == release_of[static_cast<std::size_t>(found.needs.front())]));
+      searched[t] = !at_once;
+      if (at_once)
+        run_at_once(found);
+      else
         found_.push_back(std::move(found));
-      else if (!run_at_once(found))
-        return false;
     }
     return true;
   }
 
-  // A leaf of no length runs the moment it can; the search need not know it. Whatever waits for it waits for
-  // what it needs instead.
-  bool run_at_once(Found& found) {
-    if (found.needs.size() > 1) return false;
+  // Right after what it needs, or what releases it. Whatever waits for it waits for what it needs instead.
+  void run_at_once(Found& found) {
     if (found.needs.empty() && found.release < 0) {
       pair_.instant_at_start.push_back(found.leaf.task);
-      return true;
+      return;
     }
     const std::int32_t after = found.needs.empty()
                                    ? pair_.chain[found.side][static_cast<std::size_t>(found.release)].task
                                    : found.needs.front();
     pair_.instant[static_cast<std::size_t>(after)].push_back(found.leaf.task);
     instant_.push_back(std::move(found));
-    return true;
   }
 
   bool set_deadlines() {

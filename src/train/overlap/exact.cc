@@ -2,9 +2,12 @@
 // and wider passes, each first asking whether a schedule at the lower bound exists.
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <cmath>
 #include <limits>
 #include <numeric>
+#include <optional>
+#include <utility>
 
 #include "attempt.h"
 #include "chain_pair.h"
@@ -27,6 +30,8 @@ constexpr std::size_t kWays = 64;
 // from.
 constexpr std::size_t kKeptOrders = 6, kKeptWidth = 3;
 constexpr double kKeptSlack = 0.01;
+// What finding those may cost at least, however little of the limit is left.
+constexpr std::int64_t kLeastWork = 20'000;
 
 struct Rules {
   std::vector<LaunchOrder> orders;
@@ -34,11 +39,12 @@ struct Rules {
   double makespan = std::numeric_limits<double>::infinity();
 };
 
-Rules run_rules(const FlatGraph& flat) {
+Rules run_rules(const FlatGraph& flat, Seconds pool_credit) {
   Rules rules;
   rules.orders = {fifo_order(flat), align_order(flat), defer_order(flat, true), defer_order(flat, false)};
   std::vector<double> start;
   for (std::size_t k = 0; k < rules.orders.size(); ++k) {
+    leave_to_pool(flat, pool_credit, rules.orders[k]);
     const double makespan = start_times(flat, rules.orders[k], start);
     if (makespan < rules.makespan) rules.makespan = makespan, rules.best = k;
   }
@@ -73,15 +79,18 @@ class Exact {
   // Orders within the slack of the best one, of different kinds.
   std::vector<LaunchOrder> good_orders() {
     const auto cut = upper_ + static_cast<Ticks>(kKeptSlack * static_cast<double>(upper_));
-    const PassLimits limits{.cut = cut, .width = kKeptWidth, .labels = options_.work_limit};
-    work_ += search_.run(limits, nullptr).labels;
+    const PassLimits limits{.cut = cut,
+                            .width = kKeptWidth,
+                            .work = std::max(options_.work_limit - work_, kLeastWork),
+                            .until = until_};
+    work_ += search_.run(limits, nullptr).work;
     return search_.orders(kKeptOrders);
   }
 
   [[nodiscard]] bool closed() const noexcept { return lower_ >= upper_; }
   [[nodiscard]] Ticks lower() const noexcept { return lower_; }
   [[nodiscard]] Ticks upper() const noexcept { return upper_; }
-  [[nodiscard]] const LaunchOrder& order() const noexcept { return order_; }
+  [[nodiscard]] const std::optional<LaunchOrder>& order() const noexcept { return order_; }
   [[nodiscard]] std::int64_t work() const noexcept { return work_; }
 
  private:
@@ -105,8 +114,8 @@ class Exact {
 
   PassOutcome pass(Ticks cut, std::size_t width, const FluidBound* fluid) {
     const PassOutcome outcome = search_.run(
-        {.cut = cut, .width = width, .labels = options_.work_limit - work_, .until = until_}, fluid);
-    work_ += outcome.labels;
+        {.cut = cut, .width = width, .work = options_.work_limit - work_, .until = until_}, fluid);
+    work_ += outcome.work;
     exhausted_ = exhausted_ || outcome.exhausted;
     if (outcome.best < upper_) {
       upper_ = outcome.best;
@@ -123,7 +132,8 @@ class Exact {
   const PairOptions& options_;
   std::optional<std::chrono::steady_clock::time_point> until_;
   Ticks lower_ = 0, upper_ = 0;
-  LaunchOrder order_;
+  std::optional<LaunchOrder>
+      order_;  // none while nothing beats the rules; may be empty, if all may be left out
   std::int64_t work_ = 0;
   bool exhausted_ = false;
 };
@@ -147,10 +157,10 @@ bool slows(const Interference& interference) noexcept {
 
 Attempt solve_exact(const TaskGraph& graph, const PairOptions& options) {
   const FlatGraph flat(graph);
-  Rules rules = run_rules(flat);
+  Rules rules = run_rules(flat, options.pool_credit);
   const double simple = pair_bounds(graph, options.pool_credit).longest().value();
   const bool nominal = !slows(options.interference);
-  Attempt out;
+  Attempt out{.bound = simple};
   // Most pairs end here: a rule meets the bound.
   out.complete = rules.makespan <= simple * (1 + kRounding);
   if (out.complete && nominal) {
@@ -158,14 +168,16 @@ Attempt solve_exact(const TaskGraph& graph, const PairOptions& options) {
     return out;
   }
   std::optional<ChainPair> pair = chain_pair(graph, options.pool_credit);
+  out.whole = pair.has_value();
   if (pair) {
     const Ticks upper = makespan_of(*pair, flat, rules.orders[rules.best]);
     Exact exact(*pair, options);
     exact.solve(std::min(upper, static_cast<Ticks>(std::ceil(simple / pair->tick * (1 - kRounding)))), upper);
     const Ticks bound = pair->tightened ? loose_bound(graph, options, upper + 1) : exact.lower();
-    out.bound = static_cast<double>(bound) * pair->tick * (1 - kRounding);
+    out.bound = std::max(simple, static_cast<double>(bound) * pair->tick * (1 - kRounding));
     out.complete = out.complete || bound >= exact.upper();
-    if (!exact.order().empty()) out.orders.push_back(exact.order());
+    out.whole = !pair->tightened;
+    if (exact.order()) out.orders.push_back(*exact.order());
     if (!nominal)
       for (LaunchOrder& order : exact.good_orders()) out.orders.push_back(std::move(order));
     out.work = exact.work();

@@ -34,6 +34,8 @@ FlatGraph::FlatGraph(const TaskGraph& graph) {
     for (const std::int32_t needed : before(static_cast<std::int32_t>(i)))
       after_[static_cast<std::size_t>(first_after_[static_cast<std::size_t>(needed) + 1]++)] =
           static_cast<std::int32_t>(i);
+  for (std::size_t i = 0; i < n; ++i)
+    deferrable.push_back(movable[i] != 0 && after(static_cast<std::int32_t>(i)).empty() ? 1 : 0);
   for (std::size_t i = n; i-- > 0;) {
     double longest = 0;
     for (const std::int32_t next : after(static_cast<std::int32_t>(i)))
@@ -55,6 +57,18 @@ double start_times(const FlatGraph& graph, std::span<const std::int32_t> order, 
     stream_free = begin + graph.duration[task];
   }
   return std::max(free[0], free[1]);
+}
+
+void leave_to_pool(const FlatGraph& graph, Seconds credit, LaunchOrder& order) {
+  double left = credit.value();
+  if (left <= 0) return;
+  for (std::size_t i = order.size(); i-- > 0;) {
+    const std::int32_t task = order[i];
+    if (graph.stream[task] != 0) continue;
+    if (graph.deferrable[task] == 0 || graph.duration[task] > left) return;
+    left -= graph.duration[task];
+    order.erase(order.begin() + static_cast<std::ptrdiff_t>(i));
+  }
 }
 
 }  // namespace tessera::train

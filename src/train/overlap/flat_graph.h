@@ -24,7 +24,8 @@ struct FlatGraph {
   std::vector<double> tail;          ///< longest chain from the task's start to the end of the graph
   std::vector<std::uint8_t> stream;  ///< 0 comp, 1 comm
   std::vector<std::uint8_t> movable;
-  double load[2] = {0, 0};  ///< per stream
+  std::vector<std::uint8_t> deferrable;  ///< movable, and needed by nobody
+  double load[2] = {0, 0};               ///< per stream
   double longest_chain = 0;
 
  private:
@@ -38,6 +39,9 @@ using LaunchOrder = std::vector<std::int32_t>;
 [[nodiscard]] LaunchOrder align_order(const FlatGraph& graph);
 /// `overshoot`: a task filled back may push later ones on as long as the pair does not grow.
 [[nodiscard]] LaunchOrder defer_order(const FlatGraph& graph, bool overshoot);
+
+/// Takes the weight gradients at the end of compute out of an order, as far as the credit goes.
+void leave_to_pool(const FlatGraph& graph, Seconds credit, LaunchOrder& order);
 
 /// Starts of an order on two in-order streams, nominal durations; returns the makespan.
 double start_times(const FlatGraph& graph, std::span<const std::int32_t> order, std::vector<double>& start);

@@ -9,6 +9,8 @@ namespace {
 
 constexpr std::size_t kComp = 0, kComm = 1, kReady = 2, kWork = 4;
 constexpr Ticks kFar = FluidBound::kNever / 4;
+// The clock is read once in so many steps.
+constexpr std::int64_t kClockEvery = 512;
 
 constexpr LeafSet leaf(std::size_t k) noexcept {
   return LeafSet{1} << k;
@@ -49,6 +51,8 @@ PassOutcome LabelSearch::run(const PassLimits& limits, const FluidBound* fluid) 
   limits_ = limits;
   fluid_ = fluid;
   outcome_ = {.complete = true};
+  work_ = 0;
+  stopped_ = false;
   labels_.clear();
   finals_.clear();
   const std::size_t forward = pair_.chain[0].size(), backward = pair_.chain[1].size();
@@ -72,18 +76,26 @@ PassOutcome LabelSearch::run(const PassLimits& limits, const FluidBound* fluid) 
       narrow(cell);
       for (const std::uint32_t index : cell) expand(index, {i, diagonal - i});
       cell.clear();
-      const bool late = limits_.until && std::chrono::steady_clock::now() > *limits_.until;
-      if (late || std::cmp_greater(labels_.size(), limits_.labels)) {
+      if (stopped_) {
         outcome_.complete = false;
         outcome_.exhausted = true;
         outcome_.bound = 0;
-        outcome_.labels = std::ssize(labels_);
+        outcome_.work = work_;
         return outcome_;
       }
     }
   }
-  outcome_.labels = std::ssize(labels_);
+  outcome_.work = work_;
   return outcome_;
+}
+
+bool LabelSearch::spent() noexcept {
+  if (stopped_) return true;
+  ++work_;
+  stopped_ = work_ > limits_.work;
+  if (limits_.until && work_ % kClockEvery == 0)
+    stopped_ = stopped_ || std::chrono::steady_clock::now() > *limits_.until;
+  return stopped_;
 }
 
 // ------------------------------------------------------------------------------------------- transitions
@@ -186,6 +198,7 @@ void LabelSearch::take(std::uint32_t index, Point point, std::size_t side, bool 
 // Adds leaves, longest first. Each must be able to start before the operation is ready, else it could as well
 // come after it; and no leaf that still fits into the gap is left out.
 void LabelSearch::extend_block(const BlockSearch& search, LeafSet block, Ticks sum, std::size_t from) {
+  if (spent()) return;
   if (sum >= search.gap) return emit(search, block, sum);
   const LeafSet unused = search.label->pending & ~block;
   bool full = true;
@@ -207,7 +220,7 @@ void LabelSearch::extend_block(const BlockSearch& search, LeafSet block, Ticks s
     if ((needed & (leaf(k) - 1)) != 0) continue;  // comes with a longer leaf that was passed over
     const Ticks with_needed = sum + pair_.sum(needed);
     if (with_needed >= search.gap) continue;
-    if (k + 1 < 64)
+    if (k + 1 < kMostLeaves)
       extend_block(search, block | needed | leaf(k), with_needed + candidate.duration, k + 1);
     else
       emit(search, block | needed | leaf(k), with_needed + candidate.duration);
@@ -284,6 +297,7 @@ Ticks LabelSearch::simple_finish(const Label& label, const Point& point) const n
 }
 
 void LabelSearch::insert(Label label, Point point) {
+  if (spent()) return;
   settle(label, point);
   label.finish =
       fluid_ != nullptr ? fluid_->finish(point.at[0], point.at[1], label.time) : simple_finish(label, point);

@@ -18,9 +18,9 @@ namespace tessera::train {
 
 /// What one pass may do.
 struct PassLimits {
-  Ticks cut = 0;            ///< only schedules that end by then are wanted
-  std::size_t width = 0;    ///< labels kept per point
-  std::int64_t labels = 0;  ///< labels made before it gives up
+  Ticks cut = 0;          ///< only schedules that end by then are wanted
+  std::size_t width = 0;  ///< labels kept per point
+  std::int64_t work = 0;  ///< labels and blocks of leaves tried before it gives up
   std::optional<std::chrono::steady_clock::time_point> until;
 };
 
@@ -30,7 +30,7 @@ struct PassOutcome {
   Ticks best = FluidBound::kNever;  ///< shortest schedule found within the cut
   /// No schedule but those found ends before this; above the cut when the pass is complete.
   Ticks bound = FluidBound::kNever;
-  std::int64_t labels = 0;
+  std::int64_t work = 0;
 };
 
 class LabelSearch {
@@ -76,6 +76,8 @@ class LabelSearch {
   void take_comm(std::uint32_t index, Point point, std::size_t side, std::int8_t frozen);
   void extend_block(const BlockSearch& search, LeafSet block, Ticks sum, std::size_t from);
   void emit(const BlockSearch& search, LeafSet block, Ticks sum);
+  /// Counts a step of work; true when the limit is reached and everything should return.
+  [[nodiscard]] bool spent() noexcept;
   void insert(Label label, Point point);
   void settle(Label& label, const Point& point) const noexcept;
   [[nodiscard]] Ticks simple_finish(const Label& label, const Point& point) const noexcept;
@@ -101,6 +103,8 @@ class LabelSearch {
   PassLimits limits_;
   PassOutcome outcome_;
   const FluidBound* fluid_ = nullptr;
+  std::int64_t work_ = 0;
+  bool stopped_ = false;
 };
 
 }  // namespace tessera::train

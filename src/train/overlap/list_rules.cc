@@ -73,7 +73,7 @@ class ListScheduler {
   void launch(int stream) {
     while (running_[stream] < 0 && !ready_[stream].empty()) {
       const std::int32_t task = select(stream);
-      if (may_defer_ && graph_.movable[task] && should_defer(task)) {
+      if (may_defer_ && graph_.deferrable[task] && should_defer(task)) {
         std::erase(ready_[stream], task);
         pending_.push_back(task);
       } else {
@@ -115,7 +115,7 @@ class ListScheduler {
   // Backbone first; then the duration closest to the other stream's remaining window, when it has one; then
   // the longest remaining tail; then the task id.
   [[nodiscard]] bool better_fit(int stream, std::int32_t a, std::int32_t b) const noexcept {
-    if (graph_.movable[a] != graph_.movable[b]) return graph_.movable[a] < graph_.movable[b];
+    if (graph_.deferrable[a] != graph_.deferrable[b]) return graph_.deferrable[a] < graph_.deferrable[b];
     if (running_[1 - stream] >= 0) {
       const double window = end_[1 - stream] - now_;
       const double misfit_a = std::abs(graph_.duration[a] - window),

@@ -16,6 +16,8 @@ using Clock = std::chrono::steady_clock;
 
 // Sums in another order differ in the last bits; a schedule this close to its bound is at it.
 constexpr double kRounding = 1e-12;
+// A proof in ticks or by a MILP is as good as their rounding.
+constexpr double kProofRounding = 1e-7;
 
 LaunchOrder order_of(const FlatGraph& graph, PairMethod rule) {
   switch (rule) {
@@ -37,19 +39,6 @@ LaunchOrder order_of(const FlatGraph& graph, PairMethod rule) {
   LaunchOrder aligned = align_order(graph);
   std::vector<double> start;
   return start_times(graph, deferred, start) <= start_times(graph, aligned, start) ? deferred : aligned;
-}
-
-// The weight gradients at the end of compute, as far as the credit goes.
-void leave_to_pool(const FlatGraph& graph, Seconds credit, LaunchOrder& order) {
-  double left = credit.value();
-  if (left <= 0) return;
-  for (std::size_t i = order.size(); i-- > 0;) {
-    const std::int32_t task = order[i];
-    if (graph.stream[task] != 0) continue;
-    if (graph.movable[task] == 0 || graph.duration[task] > left) return;
-    left -= graph.duration[task];
-    order.erase(order.begin() + static_cast<std::ptrdiff_t>(i));
-  }
 }
 
 // Launch order by start; what starts together keeps its order, in which a task stands after those it needs.
@@ -90,6 +79,18 @@ PairSchedule one_after_another(const FlatGraph& graph, const LaunchOrder& order)
   for (const TaskId task : schedule.left)
     schedule.start[task.index()] = schedule.end[task.index()] = schedule.makespan;
   return schedule;
+}
+
+// Each task once, after those it needs, none of them left out.
+bool legal(const FlatGraph& graph, const LaunchOrder& order) {
+  std::vector<bool> launched(graph.duration.size(), false);
+  for (const std::int32_t task : order) {
+    if (launched[static_cast<std::size_t>(task)]) return false;
+    for (const std::int32_t needed : graph.before(task))
+      if (!launched[static_cast<std::size_t>(needed)]) return false;
+    launched[static_cast<std::size_t>(task)] = true;
+  }
+  return true;
 }
 
 Attempt attempt(const TaskGraph& graph, const FlatGraph& flat, const PairOptions& options) {
@@ -155,6 +156,9 @@ PairResult schedule_pair(const TaskGraph& graph, const PairOptions& options) {
   const auto began = Clock::now();
   const FlatGraph flat(graph);
   Attempt tried = attempt(graph, flat, options);
+  // A wrong order must never carry a proof.
+  if (std::erase_if(tried.orders, [&](const LaunchOrder& order) { return !legal(flat, order); }) > 0)
+    tried.complete = false;
   if (tried.orders.empty()) {
     tried.orders.push_back(order_of(flat, PairMethod::defer));
     leave_to_pool(flat, options.pool_credit, tried.orders.front());
@@ -176,15 +180,16 @@ PairResult schedule_pair(const TaskGraph& graph, const PairOptions& options) {
 
   const double makespan = result.best_nominal.value();
   const double simple = pair_bounds(graph, options.pool_credit).longest().value();
-  const double bound = tried.complete ? makespan : std::max(simple, tried.bound);
+  const bool proved = tried.complete && (tried.bound <= 0 || makespan <= tried.bound * (1 + kProofRounding));
+  const double bound = proved ? makespan : std::max(simple, tried.bound);
   result.bound = Seconds(std::min(bound, makespan));
   if (makespan <= bound * (1 + kRounding)) {
     result.reason = PairReason::optimal;
   } else {
     result.gap = makespan / bound - 1;
-    result.reason = tried.too_big                ? PairReason::too_big
-                    : has_search(options.method) ? PairReason::limit
-                                                 : PairReason::feasible;
+    result.reason = tried.too_big                               ? PairReason::too_big
+                    : has_search(options.method) && tried.whole ? PairReason::limit
+                                                                : PairReason::feasible;
   }
   result.solve_time = Seconds(std::chrono::duration<double>(Clock::now() - began).count());
   return result;

@@ -50,9 +50,10 @@ struct PairOptions {
   Seconds pool_credit;
   /// Of several good orders the best under this one is returned (exact only).
   Interference interference;
-  /// Labels (exact) or partial orders (brute force) looked at before giving up; a node of the MILP counts as
-  /// 1,000. The result does not depend on the machine.
-  std::int64_t work_limit = 20'000'000;
+  /// Labels and blocks of leaves (exact) or partial orders (brute force) looked at before giving up; a node of
+  /// the MILP counts as 1,000. The result does not depend on the machine. Exact keeps at most one label of
+  /// about 100 bytes per unit; the hardest pairs solved took a tenth of the default.
+  std::int64_t work_limit = 10'000'000;
   /// Wall clock, for exact and ilp; with it a result may depend on the machine.
   std::optional<Seconds> time_limit;
   /// Where ilp starts from; null, or one that check_pair refuses = the best list rule's schedule.
