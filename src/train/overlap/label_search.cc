@@ -9,8 +9,10 @@ namespace {
 
 constexpr std::size_t kComp = 0, kComm = 1, kReady = 2, kWork = 4;
 constexpr Ticks kFar = FluidBound::kNever / 4;
-// The clock is read once in so many steps.
+// The clock is read about once in so many steps.
 constexpr std::int64_t kClockEvery = 512;
+// Comparing a new label with so many others takes about as long as making it.
+constexpr std::size_t kComparedPerStep = 16;
 
 constexpr LeafSet leaf(std::size_t k) noexcept {
   return LeafSet{1} << k;
@@ -51,7 +53,7 @@ PassOutcome LabelSearch::run(const PassLimits& limits, const FluidBound* fluid) 
   limits_ = limits;
   fluid_ = fluid;
   outcome_ = {.complete = true};
-  work_ = 0;
+  work_ = next_clock_ = 0;
   stopped_ = false;
   labels_.clear();
   finals_.clear();
@@ -93,8 +95,10 @@ bool LabelSearch::spent() noexcept {
   if (stopped_) return true;
   ++work_;
   stopped_ = work_ > limits_.work;
-  if (limits_.until && work_ % kClockEvery == 0)
+  if (limits_.until && work_ >= next_clock_) {
+    next_clock_ = work_ + kClockEvery;
     stopped_ = stopped_ || std::chrono::steady_clock::now() > *limits_.until;
+  }
   return stopped_;
 }
 
@@ -306,6 +310,7 @@ void LabelSearch::insert(Label label, Point point) {
     return;
   }
   auto& cell = next_[point.at[0]];
+  work_ += static_cast<std::int64_t>(cell.size() / kComparedPerStep);
   const bool last = next(point, 0) == nullptr && next(point, 1) == nullptr;
   for (std::size_t k = 0; !last && k < cell.size();) {
     const Label& other = labels_[cell[k]];

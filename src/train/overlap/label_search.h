@@ -103,7 +103,7 @@ class LabelSearch {
   PassLimits limits_;
   PassOutcome outcome_;
   const FluidBound* fluid_ = nullptr;
-  std::int64_t work_ = 0;
+  std::int64_t work_ = 0, next_clock_ = 0;
   bool stopped_ = false;
 };
 
