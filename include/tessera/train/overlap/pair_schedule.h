@@ -50,8 +50,8 @@ struct PairOptions {
   Seconds pool_credit;
   /// Of several good orders the best under this one is returned (exact only).
   Interference interference;
-  /// Labels and blocks of leaves (exact) or partial orders (brute force) looked at before giving up; a node of
-  /// the MILP counts as 1,000. The result does not depend on the machine. Exact keeps at most one label of
+  /// Labels and blocks of leaves (exact) or partial orders (brute force) looked at before giving up; a node
+  /// of the MILP counts as 1,000. The result does not depend on the machine. Exact keeps at most one label of
   /// about 100 bytes per unit; the hardest pairs solved took a tenth of the default.
   std::int64_t work_limit = 10'000'000;
   /// Wall clock, for exact and ilp; with it a result may depend on the machine.
