@@ -53,21 +53,12 @@ class Branch {
     const double bound = least(alive);
     if (!(bound < upper_ - kRounding * std::abs(upper_)) && upper_ < kForever) return;
     const std::vector<std::uint64_t> open = open_places(labelling_, alive);
-    std::size_t boundary = 0;
-    int fewest = 65;
-    for (std::size_t b = 1; b + 1 < open.size(); ++b) {
-      const int choices = std::popcount(open[b]);
-      if (choices > 1 && choices < fewest) fewest = choices, boundary = b;
-    }
+    const std::size_t boundary = boundary_to_branch(open);
     if (boundary == 0) return record(alive, bound);
     std::vector<std::pair<double, Alive>> children;
     for (std::uint64_t set = open[boundary]; set != 0; set &= set - 1) {
       const auto place = static_cast<std::size_t>(std::countr_zero(set));
-      Alive next = alive;
-      for (std::size_t v = 0; v < next[boundary].size(); ++v)
-        if (labelling_.values(boundary)[v].begin != place) next[boundary][v] = 0;
-      for (std::size_t v = 0; v < next[boundary - 1].size(); ++v)
-        if (labelling_.values(boundary - 1)[v].end != place) next[boundary - 1][v] = 0;
+      Alive next = with_place(labelling_, alive, boundary, place);
       if (propagation_.narrow(next, limit_)) children.emplace_back(least(next), std::move(next));
     }
     std::ranges::stable_sort(children, {}, [](const auto& child) { return child.first; });
@@ -75,9 +66,7 @@ class Branch {
   }
 
   void record(const Alive& alive, double work) {
-    LeastWork::Found found{.work = work};
-    for (const auto& stage : alive)
-      found.chosen.push_back(static_cast<std::int32_t>(std::ranges::find(stage, 1) - stage.begin()));
+    LeastWork::Found found{.work = work, .chosen = only_values(alive)};
     const auto place = std::ranges::upper_bound(out_.found, work, {}, &LeastWork::Found::work);
     out_.found.insert(place, std::move(found));
     if (out_.found.size() > keep_) out_.found.pop_back();

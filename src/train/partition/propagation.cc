@@ -22,6 +22,31 @@ std::vector<std::uint64_t> open_places(const Labelling& labelling, const Alive& 
   return begins;
 }
 
+std::size_t boundary_to_branch(const std::vector<std::uint64_t>& open) noexcept {
+  std::size_t boundary = 0;
+  int fewest = 65;
+  for (std::size_t b = 1; b + 1 < open.size(); ++b) {
+    const int choices = std::popcount(open[b]);
+    if (choices > 1 && choices < fewest) fewest = choices, boundary = b;
+  }
+  return boundary;
+}
+
+Alive with_place(const Labelling& labelling, Alive alive, std::size_t boundary, std::size_t place) {
+  for (std::size_t v = 0; v < alive[boundary].size(); ++v)
+    if (labelling.values(boundary)[v].begin != place) alive[boundary][v] = 0;
+  for (std::size_t v = 0; v < alive[boundary - 1].size(); ++v)
+    if (labelling.values(boundary - 1)[v].end != place) alive[boundary - 1][v] = 0;
+  return alive;
+}
+
+std::vector<std::int32_t> only_values(const Alive& alive) {
+  std::vector<std::int32_t> out;
+  for (const auto& stage : alive)
+    out.push_back(static_cast<std::int32_t>(std::ranges::find(stage, 1) - stage.begin()));
+  return out;
+}
+
 Propagation::Propagation(const Labelling& labelling) : labelling_(labelling) {}
 
 Alive Propagation::everything() const {
@@ -151,25 +176,14 @@ bool Propagation::narrow(Alive& alive, double limit) const {
 bool Propagation::descend(const Alive& alive, Search& search) const {
   if (search.nodes-- <= 0) return true;
   const std::vector<std::uint64_t> open = open_places(labelling_, alive);
-  std::size_t boundary = 0;
-  int fewest = 65;
-  for (std::size_t b = 1; b + 1 < open.size(); ++b) {
-    const int choices = std::popcount(open[b]);
-    if (choices > 1 && choices < fewest) fewest = choices, boundary = b;
-  }
+  const std::size_t boundary = boundary_to_branch(open);
   if (boundary == 0) {
-    search.found.clear();
-    for (const auto& stage : alive)
-      search.found.push_back(static_cast<std::int32_t>(std::ranges::find(stage, 1) - stage.begin()));
+    search.found = only_values(alive);
     return --search.wanted <= 0;
   }
   for (std::uint64_t set = open[boundary]; set != 0; set &= set - 1) {
     const auto place = static_cast<std::size_t>(std::countr_zero(set));
-    Alive next = alive;
-    for (std::size_t v = 0; v < next[boundary].size(); ++v)
-      if (labelling_.values(boundary)[v].begin != place) next[boundary][v] = 0;
-    for (std::size_t v = 0; v < next[boundary - 1].size(); ++v)
-      if (labelling_.values(boundary - 1)[v].end != place) next[boundary - 1][v] = 0;
+    Alive next = with_place(labelling_, alive, boundary, place);
     if (narrow(next, search.limit) && descend(next, search)) return true;
   }
   return false;

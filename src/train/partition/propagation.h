@@ -46,4 +46,14 @@ class Propagation {
 /// Places of each boundary that some alive value uses, as bits.
 [[nodiscard]] std::vector<std::uint64_t> open_places(const Labelling& labelling, const Alive& alive);
 
+/// The boundary with fewest open places, of those with a choice; 0 when none has one.
+[[nodiscard]] std::size_t boundary_to_branch(const std::vector<std::uint64_t>& open) noexcept;
+
+/// Without every value that puts the boundary elsewhere.
+[[nodiscard]] Alive with_place(const Labelling& labelling, Alive alive, std::size_t boundary,
+                               std::size_t place);
+
+/// The value of each stage when it has only one left.
+[[nodiscard]] std::vector<std::int32_t> only_values(const Alive& alive);
+
 }  // namespace tessera::train
