@@ -68,7 +68,7 @@ class Exact {
     if (closed()) return;
     fluid_.build(pair_, upper_, kWays);
     Times root{};
-    root[4] = pair_.sum(pair_.at_start);
+    root[kWork] = pair_.sum(pair_.at_start);
     raise(fluid_.finish(0, 0, root));
     for (std::size_t width = kSecondWidth; !closed() && !exhausted_; width *= kWidthStep) {
       close_in(width);
@@ -145,7 +145,7 @@ Ticks loose_bound(const TaskGraph& graph, const PairOptions& options, Ticks hori
   FluidBound fluid;
   fluid.build(*loose, horizon, kWays);
   Times root{};
-  root[4] = loose->sum(loose->at_start);
+  root[kWork] = loose->sum(loose->at_start);
   return std::min(fluid.finish(0, 0, root), horizon - 1);
 }
 

@@ -5,8 +5,6 @@
 namespace tessera::train {
 namespace {
 
-constexpr std::size_t kComp = 0, kComm = 1, kReady = 2, kWork = 4;
-
 // Least times at which any schedule can stand at a point.
 struct Heads {
   Ticks comp = 0, comm = 0, chain = 0, work = 0;

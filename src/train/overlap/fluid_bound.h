@@ -17,6 +17,7 @@ namespace tessera::train {
 /// Comp free for a chain operation, comm free, next forward ready, next backward ready, end of all released
 /// comp work.
 using Times = std::array<Ticks, 5>;
+inline constexpr std::size_t kComp = 0, kComm = 1, kReady = 2, kWork = 4;  ///< kReady + side
 
 class FluidBound {
  public:

@@ -7,7 +7,6 @@
 namespace tessera::train {
 namespace {
 
-constexpr std::size_t kComp = 0, kComm = 1, kReady = 2, kWork = 4;
 constexpr Ticks kFar = FluidBound::kNever / 4;
 // The clock is read about once in so many steps.
 constexpr std::int64_t kClockEvery = 512;
@@ -427,7 +426,6 @@ LaunchOrder LabelSearch::order_of(std::uint32_t last) const {
     append_leaves(label.trailing, 0, order);
     ++point.at[side];
   }
-  // What is left to the pool has no length to wait for: leaves that hang on it are left with it.
   return order;
 }
 

@@ -1,17 +1,13 @@
 #include "labelling.h"
 
 #include <algorithm>
-#include <map>
-#include <utility>
+
+#include "ranges.h"
 
 namespace tessera::train {
 
-Labelling::Labelling(const PartitionProblem& problem, StageCosts& costs) : problem_(problem), costs_(costs) {
-  const auto stages = static_cast<std::size_t>(problem.stages());
-  places_.resize(stages + 1);
-  places_.front() = {0};
-  places_.back() = {problem.blocks};
-  for (std::size_t b = 1; b < stages; ++b) places_[b] = problem.places[b - 1];
+Labelling::Labelling(const PartitionProblem& problem, StageCosts& costs)
+    : problem_(problem), costs_(costs), places_(all_places(problem)) {
   make_values();
   make_pairs();
   make_memory();
@@ -45,21 +41,18 @@ void Labelling::make_pairs() {
   alone_.assign(stages, 0);
   pairs_of_.resize(stages);
   for (const AloneStage& alone : problem_.graph.alone) alone_[alone.stage.index()] += alone.multiplicity;
-  std::map<std::pair<std::size_t, std::size_t>, std::size_t> index;
-  for (const OverlapEdge& edge : problem_.graph.edges) {
-    const std::size_t f = edge.forward.index(), b = edge.backward.index();
-    if (f == b) {
-      self_[f] += edge.multiplicity;
+  for (const MergedPair& merged : merged_pairs(problem_.graph)) {
+    const std::size_t first = merged.first.index(), second = merged.second.index();
+    if (merged.self()) {
+      self_[first] = merged.first_forward;
       continue;
     }
-    const auto [place, added] = index.try_emplace(std::minmax(f, b), pairs_.size());
-    if (added) {
-      pairs_.push_back({.first = std::min(f, b), .second = std::max(f, b)});
-      pairs_of_[f].push_back(place->second);
-      pairs_of_[b].push_back(place->second);
-    }
-    StagePair& pair = pairs_[place->second];
-    (f == pair.first ? pair.forward_first : pair.forward_second) += edge.multiplicity;
+    pairs_of_[first].push_back(pairs_.size());
+    pairs_of_[second].push_back(pairs_.size());
+    pairs_.push_back({.first = first,
+                      .second = second,
+                      .forward_first = merged.first_forward,
+                      .forward_second = merged.second_forward});
   }
   for (StagePair& pair : pairs_) {
     const StageId first(static_cast<std::int64_t>(pair.first)),
@@ -97,15 +90,14 @@ void Labelling::make_pairs() {
 void Labelling::make_memory() {
   memory_of_.resize(values_.size());
   if (problem_.budget.empty()) return;
-  std::vector<std::vector<std::size_t>> on_rank(problem_.budget.size());
-  for (std::size_t s = 0; s < values_.size(); ++s)
-    on_rank[problem_.graph.rank_of_stage[s].index()].push_back(s);
+  const std::vector<std::vector<StageId>> on_rank = stages_of_ranks(problem_.graph);
   for (std::size_t r = 0; r < on_rank.size(); ++r) {
     for (const std::vector<std::int32_t>& live : problem_.graph.live[r]) {
-      MemoryRow row{.rank = r, .budget = problem_.budget[r].value(), .stages = on_rank[r]};
+      MemoryRow row{.rank = r, .budget = problem_.budget[r].value()};
       for (std::size_t k = 0; k < on_rank[r].size(); ++k) {
-        const std::size_t s = on_rank[r][k];
-        const StageId stage(static_cast<std::int64_t>(s));
+        const StageId stage = on_rank[r][k];
+        const std::size_t s = stage.index();
+        row.stages.push_back(s);
         std::vector<double>& need = row.need.emplace_back();
         for (std::size_t v = 0; v < values_[s].size(); ++v)
           need.push_back(costs_.held(stage, range(s, v)).value() +

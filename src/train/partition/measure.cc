@@ -6,30 +6,38 @@
 namespace tessera::train {
 namespace {
 
-/// The costs with every pair at one end of what is known of it.
+/// One time of a partition: of a pair, or of a stage alone.
+struct Entry {
+  PairSignature signature;  // of the pair; empty for a stage alone
+  StageId stage;
+  BlockRange blocks;
+  bool operator==(const Entry&) const = default;
+};
+
+/// The costs with every pair at one end of what is known of it, but for one entry at its upper end.
 class EndCosts : public StageCosts {
  public:
   EndCosts(StageCosts& composed, const SignatureOf& signature, const MeasuredPairs& known,
-           const MeasureOptions& options, double side)
-      : composed_(composed), signature_(signature), known_(known), options_(options), side_(side) {}
+           const MeasureOptions& options, double side, const Entry* raised = nullptr)
+      : composed_(composed),
+        signature_(signature),
+        known_(known),
+        options_(options),
+        side_(side),
+        raised_(raised) {}
 
   [[nodiscard]] Seconds bound(const PairQuery& query) const override {
-    if (const auto found = known_.find(signature_(query)); found != known_.end())
-      return measured(found->second);
-    return composed_.bound(query) * (1 + side_ * options_.composed_error);
+    return end_of(signature_(query), composed_.bound(query));
   }
   [[nodiscard]] std::vector<Seconds> times(std::span<const PairQuery> queries) override {
     std::vector<Seconds> out = composed_.times(queries);
-    for (std::size_t i = 0; i < out.size(); ++i) {
-      const auto found = known_.find(signature_(queries[i]));
-      out[i] =
-          found != known_.end() ? measured(found->second) : out[i] * (1 + side_ * options_.composed_error);
-    }
+    for (std::size_t i = 0; i < out.size(); ++i) out[i] = end_of(signature_(queries[i]), out[i]);
     return out;
   }
   /// Serial times are composed too.
   [[nodiscard]] Seconds alone(StageId stage, BlockRange blocks) const override {
-    return composed_.alone(stage, blocks) * (1 + side_ * options_.composed_error);
+    const bool raised = raised_ != nullptr && *raised_ == Entry{{}, stage, blocks};
+    return composed_.alone(stage, blocks) * (1 + (raised ? 1 : side_) * options_.composed_error);
   }
   [[nodiscard]] Bytes held(StageId stage, BlockRange blocks) const override {
     return composed_.held(stage, blocks);
@@ -39,8 +47,11 @@ class EndCosts : public StageCosts {
   }
 
  private:
-  [[nodiscard]] Seconds measured(Seconds time) const noexcept {
-    return time * (1 + side_ * options_.measured_error);
+  [[nodiscard]] Seconds end_of(const PairSignature& key, Seconds composed) const {
+    const double side = raised_ != nullptr && raised_->signature == key ? 1 : side_;
+    if (const auto found = known_.find(key); found != known_.end())
+      return found->second * (1 + side * options_.measured_error);
+    return composed * (1 + side * options_.composed_error);
   }
 
   StageCosts& composed_;
@@ -48,6 +59,7 @@ class EndCosts : public StageCosts {
   const MeasuredPairs& known_;
   const MeasureOptions& options_;
   double side_;
+  const Entry* raised_;
 };
 
 }  // namespace
@@ -56,6 +68,13 @@ MeasurePlan plan_measurements(const PartitionProblem& problem, StageCosts& costs
                               const SignatureOf& signature, MeasuredPairs known,
                               const MeasureOptions& options, const Measure& measure) {
   MeasurePlan plan;
+  const auto pairs_of = [&](const Partition& partition) {
+    std::vector<PairQuery> out;
+    for (const OverlapEdge& edge : problem.graph.edges)
+      out.push_back({edge.forward, partition.stages[edge.forward.index()], edge.backward,
+                     partition.stages[edge.backward.index()]});
+    return out;
+  };
   for (;;) {
     EndCosts low(costs, signature, known, options, -1), high(costs, signature, known, options, 1);
     const PartitionResult optimist = solve_partition(problem, low);
@@ -67,29 +86,41 @@ MeasurePlan plan_measurements(const PartitionProblem& problem, StageCosts& costs
     plan.choice = pessimist.best.front().partition;
     plan.upper = pessimist.best.front().value.slowest;
     plan.lower = optimist.bound;
-    plan.certain = plan.upper <= plan.lower * (1 + options.tolerance);
+
+    // Whatever entry turns out to be the slowest of the choice: at its upper end, with all others at their
+    // lower ends, is there a partition faster by more than the tolerance? One that holds the entry too is
+    // not.
+    std::vector<Entry> entries;
+    std::vector<Seconds> uppers;
+    for (const PairQuery& query : pairs_of(plan.choice)) {
+      entries.push_back({.signature = signature(query)});
+      uppers.push_back(high.times({&query, 1}).front());
+    }
+    for (const AloneStage& alone : problem.graph.alone) {
+      const BlockRange blocks = plan.choice.stages[alone.stage.index()];
+      entries.push_back({.stage = alone.stage, .blocks = blocks});
+      uppers.push_back(high.alone(alone.stage, blocks));
+    }
+    std::vector<PairQuery> suspects;  // pairs of the choice, and of what may beat it
+    plan.certain = true;
+    for (std::size_t i = 0; i < entries.size(); ++i) {
+      if (uppers[i] <= plan.lower * (1 + options.tolerance)) continue;
+      EndCosts raised(costs, signature, known, options, -1, &entries[i]);
+      const PartitionResult rival = solve_partition(problem, raised);
+      if (uppers[i] <= rival.bound * (1 + options.tolerance)) continue;
+      plan.certain = false;
+      for (const Partition& partition : {plan.choice, rival.best.front().partition})
+        for (const PairQuery& query : pairs_of(partition)) suspects.push_back(query);
+    }
     if (plan.certain || std::cmp_greater_equal(plan.next.size(), options.most)) return plan;
 
-    // The pair not yet measured that stands most in the way: of the partition that could be fastest, the one
-    // that may be slowest; when all of those are known, of the partition chosen.
+    // Of those, the one not yet measured that may be slowest.
+    const std::vector<Seconds> times = costs.times(suspects);
     std::optional<PairToMeasure> best;
-    Seconds most;
-    const Partition* candidates[] = {&optimist.best.front().partition, &plan.choice};
-    for (const Partition* partition : candidates) {
-      if (best) break;
-      std::vector<PairQuery> queries;
-      for (const OverlapEdge& edge : problem.graph.edges)
-        queries.push_back({edge.forward, partition->stages[edge.forward.index()], edge.backward,
-                           partition->stages[edge.backward.index()]});
-      const std::vector<Seconds> times = costs.times(queries);
-      for (std::size_t i = 0; i < queries.size(); ++i) {
-        PairSignature key = signature(queries[i]);
-        if (known.contains(key) || (best && times[i] <= most)) continue;
-        // Even at its upper end it could not spoil the partition: measuring it decides nothing.
-        if (times[i] * (1 + options.composed_error) <= plan.lower * (1 + options.tolerance)) continue;
-        most = times[i];
-        best = PairToMeasure{.pair = queries[i], .signature = std::move(key), .composed = times[i]};
-      }
+    for (std::size_t i = 0; i < suspects.size(); ++i) {
+      PairSignature key = signature(suspects[i]);
+      if (known.contains(key) || (best && times[i] <= best->composed)) continue;
+      best = PairToMeasure{.pair = suspects[i], .signature = std::move(key), .composed = times[i]};
     }
     if (!best) return plan;  // only serial times are left, and nobody measures those here
     const std::optional<Seconds> measured = measure ? measure(*best) : std::nullopt;

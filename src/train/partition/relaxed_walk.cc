@@ -41,6 +41,7 @@ bool RelaxedWalk::may_start(std::span<const std::size_t> places) const noexcept 
 void RelaxedWalk::sweep() {
   const auto layers = layers_.layers();
   std::vector<std::size_t> places;
+  std::vector<const double*> rows;  // per pair met
   const Layers::Layer& end = layers.back();
   places.resize(end.variables.size());
   for (std::size_t cell = 0; cell < end.cells; ++cell) {
@@ -51,36 +52,26 @@ void RelaxedWalk::sweep() {
     const Layers::Layer& layer = layers[at];
     const std::vector<double>& after = to_go_[at + 1];
     places.assign(layer.variables.size(), 0);
+    rows.resize(layer.met.size());
     for (std::size_t cell = 0; cell < layer.cells; ++cell) {
       const std::size_t entry = places[layer.step->track];
       const std::size_t base = layers_.next_cell(layer, places, 0);
       double best = kForever;
       // The pairs' rows for this cell, found once for all exits.
-      const double* rows[8];
-      std::size_t columns[8];
-      const std::size_t met = std::min<std::size_t>(layer.met.size(), 8);
       bool possible = true;
-      for (std::size_t m = 0; m < met && possible; ++m) {
+      for (std::size_t m = 0; m < layer.met.size() && possible; ++m) {
         const Layers::Met& other = layer.met[m];
         const std::int32_t value =
             other.value[places[other.entry] * layer.variables[other.exit].size + places[other.exit]];
         possible = value >= 0;
         rows[m] = other.work.data() + std::max(value, 0);
-        columns[m] = other.columns;
       }
       for (std::size_t exit = 0; possible && exit < layer.exits; ++exit) {
         const std::int32_t value = layer.value[entry * layer.exits + exit];
         if (value < 0) continue;
         double work = layer.work[static_cast<std::size_t>(value)] + after[base + exit * layer.exit_stride];
-        for (std::size_t m = 0; m < met; ++m) work += rows[m][static_cast<std::size_t>(value) * columns[m]];
-        for (std::size_t m = met; m < layer.met.size(); ++m) {
-          const Layers::Met& other = layer.met[m];
-          const std::int32_t its =
-              other.value[places[other.entry] * layer.variables[other.exit].size + places[other.exit]];
-          work += its < 0 ? kForever
-                          : other.work[static_cast<std::size_t>(value) * other.columns +
-                                       static_cast<std::size_t>(its)];
-        }
+        for (std::size_t m = 0; m < layer.met.size(); ++m)
+          work += rows[m][static_cast<std::size_t>(value) * layer.met[m].columns];
         best = std::min(best, work);
       }
       to_go_[at][cell] = best;

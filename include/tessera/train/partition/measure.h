@@ -1,10 +1,9 @@
 // Decision-directed profiling: which pairs are worth measuring, and when the choice is certain.
 //
-// A composed time is the truth within ± composed_error, a measured one within ± measured_error. With every
-// pair at its upper end some partition has the fastest slowest pair; with every pair at its lower end no
-// partition can be faster than a bound. Once the two are within the tolerance the choice cannot change by
-// more than that, whatever the pairs not measured turn out to be. Until then the pair is measured that
-// stands most in the way.
+// A composed time is the truth within ± composed_error, a measured one within ± measured_error. The choice is
+// the partition whose slowest pair is fastest with every pair at its upper end. It is certain when no truth
+// within the errors makes another partition faster by more than the tolerance. Until then the pair is
+// measured that stands most in the way.
 //
 //   MeasurePlan plan = plan_measurements(problem, costs, known, {});
 //   plan.certain, plan.next[0]    // measure this, add it to `known`, ask again
