@@ -30,18 +30,14 @@ class Search {
         costs_(priced.input, priced.cost,
                {.interference = priced.interference,
                 .stage_speed = stage_speeds(job),
-                .nominal = &frame.pairs}) {
-    problem_.blocks = static_cast<std::int32_t>(job.model.blocks.size());
-    problem_.graph = overlap_graph(frame.plan.actions);
-    problem_.empty_stages = job.placement.empty_stages;
-  }
+                .nominal = &frame.pairs}),
+        problem_(partition_problem(job, priced, frame, costs_)) {}
 
   Result<PartitionSearch> run() {
     TESSERA_TRY(legal_, legal_places(job_.model, problem_.graph.rank_of_stage, job_.placement));
     TESSERA_TRY(const Partition serial,
                 serial_balanced_partition(job_.model, serial_times(job_.model, priced_.cost),
                                           job_.layout.stages(), stage_speeds(job_)));
-    set_budgets();
     PartitionSearch out;
     const WindowOptions options{.solve = {.keep = 2 * kKept, .incumbent = serial}};
     out.solved = solve_in_window(problem_, legal_, costs_, serial, options).result;
@@ -67,17 +63,6 @@ class Search {
   }
 
  private:
-  // What the stages of a rank may fill: the rest is buffers, context, and the workspace of its blocks.
-  void set_budgets() {
-    const Bytes limit = frame_.plan.memory_limit * kUsableMemory;
-    if (limit.value() <= 0) return;
-    const auto ranks = static_cast<std::size_t>(job_.layout.pp);
-    const bool pairs = !problem_.graph.edges.empty();
-    const Bytes workspace = costs_.workspace({0, problem_.blocks}, pairs);
-    const Bytes transfer = job_.layout.pp > 1 ? priced_.transfer.bytes * 4.0 : Bytes(0);
-    problem_.budget.assign(ranks, limit - workspace - transfer - job_.constants.context);
-  }
-
   // The optimum first, serial balance second, then the best of both proxies and the rivals.
   [[nodiscard]] std::vector<Partition> pool(std::vector<PartitionChoice> best,
                                             const Partition& serial) const {
@@ -195,6 +180,22 @@ class Search {
 };
 
 }  // namespace
+
+PartitionProblem partition_problem(const Job& job, const PricedJob& priced, const PlanFrame& frame,
+                                   const ModelStageCosts& costs) {
+  PartitionProblem out;
+  out.blocks = static_cast<std::int32_t>(job.model.blocks.size());
+  out.graph = overlap_graph(frame.plan.actions);
+  out.empty_stages = job.placement.empty_stages;
+  // What the stages of a rank may fill: the rest is buffers, context, and the workspace of its blocks.
+  const Bytes limit = frame.plan.memory_limit * kUsableMemory;
+  if (limit.value() <= 0) return out;
+  const Bytes workspace = costs.workspace({0, out.blocks}, !out.graph.edges.empty());
+  const Bytes transfer = job.layout.pp > 1 ? priced.transfer.bytes * 4.0 : Bytes(0);
+  out.budget.assign(static_cast<std::size_t>(job.layout.pp),
+                    limit - workspace - transfer - job.constants.context);
+  return out;
+}
 
 Result<PartitionSearch> search_partition(const Job& job, const PricedJob& priced, PlanFrame& frame) {
   return Search(job, priced, frame).run();

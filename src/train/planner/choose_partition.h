@@ -7,9 +7,14 @@
 
 #include "assemble.h"
 #include "tessera/core/base/result.h"
+#include "tessera/train/partition/model_costs.h"
 #include "tessera/train/planner/plan.h"
 
 namespace tessera::train {
+
+/// The job's overlap graph and memory budgets; `places` stays empty.
+[[nodiscard]] PartitionProblem partition_problem(const Job& job, const PricedJob& priced,
+                                                 const PlanFrame& frame, const ModelStageCosts& costs);
 
 /// Errors: as the job's rules. When no partition fits the memory the serial-balanced one is chosen, unusable,
 /// and `solved.obstacle` says what it lacks.
