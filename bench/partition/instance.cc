@@ -39,20 +39,19 @@ Result<std::unique_ptr<Instance>> Instance::open(const InstanceSpec& spec) {
   TESSERA_TRY(out->priced, price_job(out->job));
   TESSERA_TRY(PlanFrame frame, make_frame(out->job, out->priced, out->job.schedule));
   out->frame = std::make_unique<PlanFrame>(std::move(frame));
-  out->costs = std::make_unique<ModelStageCosts>(
-      out->priced.input, out->priced.cost,
-      ModelCostOptions{.interference = out->priced.interference,
-                       .stage_speed = stage_speeds(out->job),
-                       .nominal = &out->frame->pairs});
+  out->costs = std::make_unique<ModelStageCosts>(out->priced.input, out->priced.cost,
+                                                 ModelCostOptions{.interference = out->priced.interference,
+                                                                  .stage_speed = stage_speeds(out->job),
+                                                                  .nominal = &out->frame->pairs});
   out->problem = partition_problem(out->job, out->priced, *out->frame, *out->costs);
-  TESSERA_TRY(out->legal,
-              legal_places(out->job.model, out->problem.graph.rank_of_stage, out->job.placement));
+  TESSERA_TRY(out->legal, legal_places(out->job.model, out->problem.graph.rank_of_stage, out->job.placement));
   TESSERA_TRY(out->serial,
               serial_balanced_partition(out->job.model, serial_times(out->job.model, out->priced.cost),
                                         out->job.layout.stages(), stage_speeds(out->job)));
+  out->window = spec.window;
   out->problem = out->around(out->serial);
-  while (spec.variables > count_variables(out->problem)) {
-    ++out->window;
+  while (count_variables(out->problem) < spec.variables) {
+    if (++out->widened == out->problem.stages() - 1) ++out->window, out->widened = 0;
     out->problem = out->around(out->serial);
   }
   return out;
@@ -66,13 +65,14 @@ std::unique_ptr<ModelStageCosts> Instance::own_costs(unsigned threads) const {
 }
 
 WindowResult Instance::sweep(std::int32_t keep) {
-  return solve_in_window(problem, legal, *costs, serial,
-                         {.solve = {.keep = keep, .incumbent = serial}, .window = window});
+  return solve_in_window(
+      problem, legal, *costs, serial,
+      {.solve = {.keep = keep, .incumbent = serial}, .window = window, .widened = widened});
 }
 
 PartitionProblem Instance::around(const Partition& center) const {
   PartitionProblem out = problem;
-  out.places = places_around(legal, center, window);
+  out.places = places_around(legal, center, window, widened);
   return out;
 }
 
@@ -108,9 +108,8 @@ Result<std::vector<Rival>> rivals(const Instance& instance) {
   out[3].name = "serial";
   out[3].partition = instance.serial;
   out[4].name = "Alpa";
-  TESSERA_TRY(out[4].partition,
-              alpa_partition(job.model, serial_times(job.model, instance.priced.cost), stages,
-                             job.layout.microbatches, stage_speeds(job)));
+  TESSERA_TRY(out[4].partition, alpa_partition(job.model, serial_times(job.model, instance.priced.cost),
+                                               stages, job.layout.microbatches, stage_speeds(job)));
   return out;
 }
 

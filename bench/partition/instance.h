@@ -18,7 +18,8 @@ struct InstanceSpec {
   std::string name;
   std::string file;  ///< below bench/
   std::vector<train::JobOverride> overrides;
-  std::int64_t variables = 0;  ///< the window grows from 2 until the programme has as many; 0: it stays
+  std::int64_t variables = 0;  ///< the window grows until the programme has as many; 0: it stays
+  std::int32_t window = 2;     ///< blocks to each side, to begin with
 };
 /// The four sizes of the Tessera paper's solver table (M and L, PP 8, 2 and 4 chunks per rank).
 [[nodiscard]] std::vector<InstanceSpec> paper_specs();
@@ -39,7 +40,7 @@ class Instance {
   train::PartitionProblem problem;  ///< places: around the serial-balanced partition
   std::vector<std::vector<std::int32_t>> legal;
   train::Partition serial;
-  std::int32_t window = 2;
+  std::int32_t window = 2, widened = 0;
 
   /// With costs of its own, so that instances may be solved beside each other; `threads` for pairs.
   [[nodiscard]] std::unique_ptr<train::ModelStageCosts> own_costs(unsigned threads) const;

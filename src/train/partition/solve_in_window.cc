@@ -107,7 +107,7 @@ class Window {
 
  private:
   void solve_here(PartitionOptions options) {
-    problem_.places = places_around(legal_, out_.center, options_.window);
+    problem_.places = places_around(legal_, out_.center, options_.window, options_.widened);
     if (options.incumbent && !evaluate(problem_, costs_, *options.incumbent)) options.incumbent.reset();
     solve(options);
   }

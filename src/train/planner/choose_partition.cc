@@ -23,14 +23,14 @@ bool better(const Candidate& a, const Candidate& b) noexcept {
 
 class Search {
  public:
-  Search(const Job& job, const PricedJob& priced, PlanFrame& frame)
+  Search(const Job& job, const PricedJob& priced, PlanFrame& frame, const PlanOptions& options)
       : job_(job),
+        options_(options),
         priced_(priced),
         frame_(frame),
-        costs_(priced.input, priced.cost,
-               {.interference = priced.interference,
-                .stage_speed = stage_speeds(job),
-                .nominal = &frame.pairs}),
+        costs_(
+            priced.input, priced.cost,
+            {.interference = priced.interference, .stage_speed = stage_speeds(job), .nominal = &frame.pairs}),
         problem_(partition_problem(job, priced, frame, costs_)) {}
 
   Result<PartitionSearch> run() {
@@ -39,7 +39,9 @@ class Search {
                 serial_balanced_partition(job_.model, serial_times(job_.model, priced_.cost),
                                           job_.layout.stages(), stage_speeds(job_)));
     PartitionSearch out;
-    const WindowOptions options{.solve = {.keep = 2 * kKept, .incumbent = serial}};
+    const WindowOptions options{.solve = {.keep = 2 * kKept, .incumbent = serial},
+                                .window = options_.window,
+                                .widened = options_.widened};
     out.solved = solve_in_window(problem_, legal_, costs_, serial, options).result;
     if (out.solved.best.empty()) {
       TESSERA_TRY(const std::vector<Candidate> only, simulated({serial}));
@@ -172,6 +174,7 @@ class Search {
   }
 
   const Job& job_;
+  const PlanOptions& options_;
   const PricedJob& priced_;
   PlanFrame& frame_;
   ModelStageCosts costs_;
@@ -197,8 +200,9 @@ PartitionProblem partition_problem(const Job& job, const PricedJob& priced, cons
   return out;
 }
 
-Result<PartitionSearch> search_partition(const Job& job, const PricedJob& priced, PlanFrame& frame) {
-  return Search(job, priced, frame).run();
+Result<PartitionSearch> search_partition(const Job& job, const PricedJob& priced, PlanFrame& frame,
+                                         const PlanOptions& options) {
+  return Search(job, priced, frame, options).run();
 }
 
 }  // namespace tessera::train

@@ -88,7 +88,8 @@ struct PartitionResult {
 /// is what exceeds it least. An incumbent counts in windows that hold it.
 struct WindowOptions {
   PartitionOptions solve;
-  std::int32_t window = 2;  ///< blocks to each side
+  std::int32_t window = 2;   ///< blocks to each side
+  std::int32_t widened = 0;  ///< the first so many boundaries get one block more to each side
   std::int32_t most_moves = 16;
 };
 struct WindowResult {

@@ -1,0 +1,87 @@
+#include <fmt/format.h>
+
+#include <set>
+#include <vector>
+
+#include "../report.h"
+#include "instance.h"
+#include "parts.h"
+#include "tessera/train/partition/measure.h"
+
+namespace tessera::bench {
+namespace {
+
+using namespace train;
+
+// Every pair of ranges that the schedule may overlap, whatever it costs.
+std::size_t distinct_signatures(const PartitionProblem& problem, const SignatureOf& signature) {
+  std::vector<std::vector<BlockRange>> ranges;
+  for (std::int32_t s = 0; s < problem.stages(); ++s) {
+    const auto at = [&](std::int32_t boundary) {
+      if (boundary == 0) return std::vector{0};
+      if (boundary == problem.stages()) return std::vector{problem.blocks};
+      return problem.places[static_cast<std::size_t>(boundary) - 1];
+    };
+    auto& of_stage = ranges.emplace_back();
+    for (const std::int32_t begin : at(s))
+      for (const std::int32_t end : at(s + 1))
+        if (begin < end || (begin == end && problem.empty_stages)) of_stage.push_back({begin, end});
+  }
+  std::set<PairSignature> seen;
+  for (const OverlapEdge& edge : problem.graph.edges)
+    for (const BlockRange forward : ranges[edge.forward.index()])
+      for (const BlockRange backward : ranges[edge.backward.index()]) {
+        if (edge.forward == edge.backward && forward != backward) continue;
+        if (edge.forward.value() + 1 == edge.backward.value() && forward.end != backward.begin) continue;
+        if (edge.backward.value() + 1 == edge.forward.value() && backward.end != forward.begin) continue;
+        seen.insert(signature({edge.forward, forward, edge.backward, backward}));
+      }
+  return seen.size();
+}
+
+}  // namespace
+
+Status run_measure(Figures& figures) {
+  Table table({"model", "distinct pairs", "to measure", "share", "certain", "upper / lower", "s"});
+  std::size_t to_measure = 0, distinct = 0;
+  bool all_certain = true;
+  const MeasureOptions options;
+  for (const InstanceSpec& spec : model_specs()) {
+    TESSERA_TRY(const auto instance, Instance::open(spec));
+    const std::vector<std::int32_t>& kinds = instance->priced.cost.kind_of_block;
+    const SignatureOf signature = [&](const PairQuery& query) {
+      PairSignature out(kinds.begin() + query.forward_blocks.begin, kinds.begin() + query.forward_blocks.end);
+      out.push_back(-1);  // between the chunks
+      out.insert(out.end(), kinds.begin() + query.backward_blocks.begin,
+                 kinds.begin() + query.backward_blocks.end);
+      return out;
+    };
+    const PartitionProblem problem = instance->around(instance->sweep(1).center);
+    const std::size_t all = distinct_signatures(problem, signature);
+    const auto start = std::chrono::steady_clock::now();
+    const MeasurePlan plan = plan_measurements(problem, *instance->costs, signature, {}, options);
+    const double seconds = seconds_since(start);
+    verify(plan.obstacle.empty(), spec.name + ": " + plan.obstacle);
+    verify(evaluate(problem, *instance->costs, plan.choice).has_value(), spec.name + ": not a partition");
+    to_measure += plan.next.size();
+    distinct += all;
+    all_certain = all_certain && plan.certain;
+    table.add({spec.name, fmt::format("{}", all), fmt::format("{}", plan.next.size()),
+               percent(static_cast<double>(plan.next.size()) / static_cast<double>(all)),
+               plan.certain ? "yes" : "no", fmt::format("{:.4f}", plan.upper / plan.lower),
+               fmt::format("{:.1f}", seconds)});
+  }
+  fmt::print(
+      "Pairs to measure until the choice is certain within {} of its slowest pair, composed times "
+      "taken as ± {},\nmeasured ones as ± {}. Distinct: signatures in the table of the window before "
+      "any pruning.\n",
+      percent(options.tolerance), percent(options.composed_error), percent(options.measured_error));
+  table.print();
+  if (all_certain)
+    figures["to_measure_share"] = static_cast<double>(to_measure) / static_cast<double>(distinct);
+  else
+    fmt::print("to_measure_share: not every choice became certain\n");
+  return {};
+}
+
+}  // namespace tessera::bench
