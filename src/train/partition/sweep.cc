@@ -41,8 +41,11 @@ class Sweep {
     result.bound = Seconds(std::min(slowest_, undecided_));
     if (undecided_ < slowest_) result.gap = slowest_ / undecided_ - 1;
 
-    // The optimum: least Σ at the least slowest pair.
-    const LeastWork optimum = least_at(slowest_, 1);
+    // The optimum: least Σ at the least slowest pair; mostly the rest of the best come with it.
+    const auto wanted = static_cast<std::size_t>(std::max(options_.keep, 1));
+    LeastWork optimum = least_at(slowest_, wanted);
+    const bool all_known = optimum.complete;
+    if (!all_known && wanted > 1) optimum = least_at(slowest_, 1);
     result.best.push_back(choice(optimum.found.empty() ? incumbent_ : optimum.found.front().chosen));
     const double work = result.best.front().value.work.value();
     result.work_gap = optimum.complete || optimum.bound <= 0 ? 0 : std::max(0.0, work / optimum.bound - 1);
@@ -50,7 +53,7 @@ class Sweep {
                     : result.work_gap > 0 ? PartitionReason::work_gap
                                           : PartitionReason::optimal;
     result.reach = result.best.front().value.slowest;
-    if (options_.keep > 1) keep_more(result);
+    if (wanted > 1) keep_more(result, all_known ? std::move(optimum) : LeastWork{.complete = false});
     result.pairs_timed = labelling_.timed();
     result.work = work_;
     return result;
@@ -200,8 +203,11 @@ class Sweep {
     if (walk_ && options_.walk) {
       const Layers layers(labelling_, *walk_, alive, limit);
       if (layers.fits()) {
-        out = least_work(layers, labelling_.stages(), keep, options_.price_steps, left);
-        walked = true;
+        const WalkGraph graph(layers);
+        if (graph.fits()) {
+          out = least_work(graph, labelling_.stages(), keep, options_.price_steps, left);
+          walked = true;
+        }
       }
     }
     if (!walked) {
@@ -212,25 +218,35 @@ class Sweep {
     return out;
   }
 
-  // More of them: the least limit that enough partitions stay within, and of those the least Σ.
-  void keep_more(PartitionResult& result) {
+  // More of them: the least limit that enough partitions stay within, and of those the least Σ. `more` are
+  // those at the optimum itself, or nothing complete.
+  void keep_more(PartitionResult& result, LeastWork more) {
     const auto wanted = static_cast<std::size_t>(options_.keep);
     const double widest = slowest_ * std::max(options_.widest, 1.0);
-    double reach = slowest_;
     const Alive all = propagation_.everything();
-    const auto enough = [&](double limit) {
+    double known = slowest_;  // the limit that `more` is of
+    // Tries a limit; lowers it to what the partitions found stay within.
+    const auto enough = [&](double& limit) {
       Alive alive = all;
       if (!narrow_timed(alive, limit)) return false;
       const auto answer = propagation_.at_least(alive, limit, options_.search_nodes, options_.keep);
       if (answer != Propagation::Answer::undecided) return answer == Propagation::Answer::yes;
-      return least_at(limit, wanted).found.size() >= wanted;
+      LeastWork least = least_at(limit, wanted);
+      if (least.found.size() < wanted) return false;
+      limit = 0;
+      for (const LeastWork::Found& found : least.found) limit = std::max(limit, slowest_of(found.chosen));
+      known = limit;
+      more = std::move(least);
+      return true;
     };
-    if (!enough(slowest_)) {
+    double reach = slowest_;
+    if (more.complete ? more.found.size() < wanted : !enough(reach)) {
       double bad = slowest_, good = widest;
       double stride = 0.01;
       for (double limit = slowest_ * (1 + stride); limit < widest; limit = slowest_ * (1 + (stride *= 2))) {
-        if (enough(limit)) {
-          good = limit;
+        double within = limit;
+        if (enough(within)) {
+          good = within;
           break;
         }
         bad = limit;
@@ -240,11 +256,15 @@ class Sweep {
         std::erase_if(times, [&](double t) { return t <= bad || t >= good; });
         if (times.empty()) break;
         const double middle = times[times.size() / 2];
-        (enough(middle) ? good : bad) = middle;
+        double within = middle;
+        if (enough(within))
+          good = within;
+        else
+          bad = middle;
       }
       reach = good;
     }
-    const LeastWork more = least_at(reach, wanted);
+    if (known != reach || !more.complete) more = least_at(reach, wanted);
     if (!more.complete && result.reason == PartitionReason::optimal)
       result.reason = PartitionReason::work_gap;
     double slowest = result.best.front().value.slowest.value();
