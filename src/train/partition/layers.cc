@@ -119,9 +119,9 @@ void Layers::link(const Labelling& labelling, const Alive& alive, double limit, 
   fits_ = fits_ && rows.size() <= kMostMemoryRows;
   layer.need.resize(labelling.values(step.stage).size());
   for (std::size_t m = 0; m < layer.rows; ++m) {
-    const MemoryRow& row = labelling.memory()[rows[m]];
+    const MemoryRow& row = labelling.memory()[rows[m].row];
     layer.budget[m] = row.budget;
-    const std::vector<double>& need = row.need[row.place(step.stage)];
+    const std::vector<double>& need = row.need[rows[m].place];
     for (std::size_t v = 0; v < need.size(); ++v) layer.need[v][m] = need[v];
   }
 }

@@ -19,13 +19,14 @@ constexpr double kRounding = 1e-12;
 class Enumerator {
  public:
   Enumerator(const WalkGraph& graph, const RelaxedWalk& relaxed, std::size_t stages, std::size_t keep,
-             std::int64_t state_limit)
+             std::int64_t state_limit, bool any = false)
       : graph_(graph),
         layers_(graph.layers().layers()),
         relaxed_(relaxed),
         stages_(stages),
         keep_(keep),
         limit_(state_limit),
+        any_(any),
         touched_(graph.depth()) {
     for (std::size_t at = 0; at < graph.depth(); ++at) head_.emplace_back(graph.nodes(at), -1);
   }
@@ -37,7 +38,7 @@ class Enumerator {
     };
     std::vector<Start> starts;
     for (std::size_t node = 0; node < graph_.nodes(0); ++node) {
-      const double bound = relaxed_.to_go(0, node) - relaxed_.start_price(node);
+      const double bound = any_ ? 0 : relaxed_.to_go(0, node) - relaxed_.start_price(node);
       if (bound < kForever) starts.push_back({bound, node});
     }
     std::ranges::stable_sort(starts, {}, &Start::bound);
@@ -80,6 +81,7 @@ class Enumerator {
   };
 
   [[nodiscard]] bool below(double work) const noexcept {
+    if (any_) return out_.found.empty();
     return work < upper_ - kRounding * std::abs(upper_) || (upper_ == kForever && work < kForever);
   }
 
@@ -106,12 +108,13 @@ class Enumerator {
         for (const WalkGraph::Step& step : steps) {
           const auto to = static_cast<std::size_t>(step.to);
           if (!graph_.may_close(start, at + 1, to)) continue;
-          const double rest = step.work + relaxed_.to_go(at + 1, to) - price;
+          const double work = any_ ? 0 : step.work;
+          const double rest = any_ ? 0 : work + relaxed_.to_go(at + 1, to) - price;
           for (std::int32_t l = head_[at][node]; l >= 0; l = labels_[static_cast<std::size_t>(l)].next) {
             const Label label = labels_[static_cast<std::size_t>(l)];
             if (!below(label.work + rest)) continue;
             if (layer.rows == 0) {
-              put(at + 1, to, label.work + step.work, {});
+              put(at + 1, to, label.work + work, {});
               continue;
             }
             Need need = label.need;
@@ -121,7 +124,7 @@ class Enumerator {
               const double later = rank_ends ? 0 : graph_.to_need(at + 1, to)[m] * (1 - kRounding);
               fits = fits && need[m] + later <= layer.budget[m];
             }
-            if (fits) put(at + 1, to, label.work + step.work, rank_ends ? Need{} : need);
+            if (fits) put(at + 1, to, label.work + work, rank_ends ? Need{} : need);
           }
         }
       }
@@ -201,7 +204,7 @@ class Enumerator {
     for (const WalkGraph::Back& back : graph_.back(node.layer, node.node)) {
       const auto from = static_cast<std::size_t>(back.from);
       if (head_[node.layer - 1][from] < 0) continue;
-      Node before{.after = node.after + back.work,
+      Node before{.after = any_ ? 0 : node.after + back.work,
                   .layer = node.layer - 1,
                   .node = from,
                   .parent = index,
@@ -233,6 +236,7 @@ class Enumerator {
   std::size_t stages_, keep_;
   double upper_ = kForever;
   std::int64_t limit_;
+  bool any_;                                     // one partition, whatever its work
   std::vector<std::vector<std::int32_t>> head_;  // per layer and node: its first label
   std::vector<std::vector<std::size_t>> touched_;
   std::vector<Label> labels_;
@@ -257,6 +261,13 @@ LeastWork least_work(const WalkGraph& graph, std::size_t stages, std::size_t kee
   const std::int64_t before = graph.states() + relaxed.states();
   LeastWork out = Enumerator(graph, relaxed, stages, keep, state_limit - before).run();
   out.states += before;
+  return out;
+}
+
+LeastWork any_walk(const WalkGraph& graph, std::size_t stages, std::int64_t state_limit) {
+  const RelaxedWalk unpriced(graph);
+  LeastWork out = Enumerator(graph, unpriced, stages, 1, state_limit - graph.states(), true).run();
+  out.states += graph.states();
   return out;
 }
 

@@ -27,4 +27,7 @@ struct LeastWork {
 [[nodiscard]] LeastWork least_work(const WalkGraph& graph, std::size_t stages, std::size_t keep,
                                    std::int32_t price_steps, std::int64_t state_limit);
 
+/// Some partition within the limit, if there is one; its work is not looked at.
+[[nodiscard]] LeastWork any_walk(const WalkGraph& graph, std::size_t stages, std::int64_t state_limit);
+
 }  // namespace tessera::train

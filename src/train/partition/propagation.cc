@@ -5,6 +5,11 @@
 #include <utility>
 
 namespace tessera::train {
+namespace {
+
+constexpr double kRounding = 1e-12;
+
+}  // namespace
 
 std::vector<std::uint64_t> open_places(const Labelling& labelling, const Alive& alive) {
   const std::size_t stages = labelling.stages();
@@ -107,10 +112,11 @@ class Frontier {
       : labelling_(labelling),
         begins_(labelling.stages() + 1, ~std::uint64_t{0}),
         ends_(labelling.stages() + 1, ~std::uint64_t{0}),
-        least_(labelling.memory().size()),
         total_(labelling.memory().size(), 0.0) {
-    for (std::size_t m = 0; m < least_.size(); ++m)
-      least_[m].assign(labelling.memory()[m].stages.size(), 0.0);
+    for (std::size_t s = 0; s < labelling.stages(); ++s) {
+      first_least_.push_back(least_.size());
+      least_.resize(least_.size() + labelling.memory_of(s).size(), 0.0);
+    }
     for (std::size_t s = 0; s < labelling.stages(); ++s) refresh(s, alive[s]);
   }
 
@@ -124,15 +130,14 @@ class Frontier {
     }
     begins_[stage] = begins;
     ends_[stage + 1] = ends;
-    for (const std::size_t m : labelling_.memory_of(stage)) {
-      const MemoryRow& row = labelling_.memory()[m];
-      const std::size_t k = row.place(stage);
+    double* mine = least_.data() + first_least_[stage];
+    for (const MemoryOfStage& of : labelling_.memory_of(stage)) {
+      const std::vector<double>& need = labelling_.memory()[of.row].need[of.place];
       double least = kForever;
       for (std::size_t v = 0; v < alive.size(); ++v)
-        if (alive[v] != 0) least = std::min(least, row.need[k][v]);
-      least_[m][k] = least;
-      total_[m] = 0;
-      for (const double part : least_[m]) total_[m] += part;
+        if (alive[v] != 0) least = std::min(least, need[v]);
+      total_[of.row] += least - *mine;
+      *mine++ = least;
     }
   }
 
@@ -140,20 +145,30 @@ class Frontier {
     return (begins_[stage] & ends_[stage]) >> value.begin &
            (begins_[stage + 1] & ends_[stage + 1]) >> value.end & 1;
   }
-  [[nodiscard]] bool fits(std::size_t stage, std::size_t value) const noexcept {
-    for (const std::size_t m : labelling_.memory_of(stage)) {
-      const MemoryRow& row = labelling_.memory()[m];
-      const std::size_t k = row.place(stage);
-      if (total_[m] - least_[m][k] + row.need[k][value] > row.budget) return false;
+  /// Takes away the values that do not fit beside the rank's other stages at their least.
+  bool drop_too_large(std::size_t stage, std::vector<std::uint8_t>& alive) const noexcept {
+    bool lost = false;
+    const double* mine = least_.data() + first_least_[stage];
+    for (const MemoryOfStage& of : labelling_.memory_of(stage)) {
+      const MemoryRow& row = labelling_.memory()[of.row];
+      const std::vector<double>& need = row.need[of.place];
+      // Sums that were kept up to date are off in the last bits.
+      const double room = (row.budget - (total_[of.row] - *mine++)) + kRounding * row.budget;
+      for (std::size_t v = 0; v < alive.size(); ++v) {
+        if (alive[v] == 0 || need[v] <= room) continue;
+        alive[v] = 0;
+        lost = true;
+      }
     }
-    return true;
+    return lost;
   }
 
  private:
   const Labelling& labelling_;
   std::vector<std::uint64_t> begins_, ends_;  // per boundary, of the stage after it and before it
-  std::vector<std::vector<double>> least_;    // per memory row and stage
-  std::vector<double> total_;
+  std::vector<std::size_t> first_least_;      // per stage
+  std::vector<double> least_;                 // per stage and memory row of it
+  std::vector<double> total_;                 // per memory row
 };
 
 }  // namespace
@@ -174,8 +189,8 @@ bool Propagation::narrow(Alive& alive, double limit, std::size_t moved) const {
       const StagePair& pair = labelling_.pairs()[index];
       dirty[pair.first == s ? pair.second : pair.first] = 1;
     }
-    for (const std::size_t m : labelling_.memory_of(s))
-      for (const std::size_t mate : labelling_.memory()[m].stages) dirty[mate] = 1;
+    for (const MemoryOfStage& of : labelling_.memory_of(s))
+      for (const std::size_t mate : labelling_.memory()[of.row].stages) dirty[mate] = 1;
   };
   if (moved > 0) {
     disturb(moved - 1);
@@ -187,11 +202,14 @@ bool Propagation::narrow(Alive& alive, double limit, std::size_t moved) const {
       if (dirty[s] == 0) continue;
       dirty[s] = 0;
       const auto values = labelling_.values(s);
-      bool any = false, lost = false;
+      bool any = false;
+      bool lost = frontier.drop_too_large(s, alive[s]);
       for (std::size_t v = 0; v < values.size(); ++v) {
-        if (alive[s][v] == 0) continue;
-        if (labelling_.time(s, v) <= limit && frontier.tiles(s, values[v]) && frontier.fits(s, v) &&
-            supported(bits, s, v)) {
+        if (alive[s][v] == 0) {
+          bits[word_[s] + v / 64] &= ~(std::uint64_t{1} << (v % 64));
+          continue;
+        }
+        if (labelling_.time(s, v) <= limit && frontier.tiles(s, values[v]) && supported(bits, s, v)) {
           any = true;
         } else {
           alive[s][v] = 0;

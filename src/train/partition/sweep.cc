@@ -17,6 +17,9 @@ namespace {
 // Nodes of branch and bound cost about as much as so many states of the walk.
 constexpr std::int64_t kStatesPerNode = 2'000;
 
+// Cells of a walk that takes about as long as a search of a hundred nodes.
+constexpr std::size_t kSmallWalk = 100'000;
+
 class Sweep {
  public:
   Sweep(const PartitionProblem& problem, StageCosts& costs, const PartitionOptions& options)
@@ -32,7 +35,9 @@ class Sweep {
     Alive all = propagation_.everything();
     double upper = kForever;
     if (options_.incumbent) upper = start_from_incumbent();
-    if (!find_slowest(all, upper)) {
+    const bool proved = options_.floor && upper <= options_.floor->value();
+    if (proved) slowest_ = upper;
+    if (!proved && !find_slowest(all, upper)) {
       result.reason = PartitionReason::infeasible;
       result.pairs_timed = labelling_.timed();
       result.work = work_;
@@ -69,27 +74,45 @@ class Sweep {
   }
 
   // Times that could be a slowest pair: everything alive, known or bounded.
-  [[nodiscard]] std::vector<double> thresholds(const Alive& alive, double least, double most) const {
-    std::vector<double> out;
-    const auto add = [&](double time) {
-      if (time >= least && time <= most) out.push_back(time);
-    };
+  template <class Visit>
+  void each_time(const Alive& alive, const Visit& visit) const {
     for (std::size_t s = 0; s < alive.size(); ++s)
       for (std::size_t v = 0; v < alive[s].size(); ++v)
-        if (alive[s][v] != 0) add(labelling_.time(s, v));
+        if (alive[s][v] != 0) visit(labelling_.time(s, v));
     for (const StagePair& pair : labelling_.pairs()) {
       const std::size_t columns = alive[pair.second].size();
       for (std::size_t p = 0; p < alive[pair.first].size(); ++p) {
         if (alive[pair.first][p] == 0) continue;
         for (std::size_t q = 0; q < columns; ++q)
-          if (alive[pair.second][q] != 0) add(pair.time[p * columns + q]);
+          if (alive[pair.second][q] != 0) visit(pair.time[p * columns + q]);
       }
     }
+  }
+
+  [[nodiscard]] std::vector<double> thresholds(const Alive& alive, double least, double most) const {
+    std::vector<double> out;
+    each_time(alive, [&](double time) {
+      if (time >= least && time <= most) out.push_back(time);
+    });
     if (most < kForever) out.push_back(most);
     std::ranges::sort(out);
     const auto [first, last] = std::ranges::unique(out);
     out.erase(first, last);
     return out;
+  }
+
+  // One strictly between, with about as many below as above it.
+  [[nodiscard]] std::optional<double> middle_threshold(const Alive& all, double above, double below) const {
+    Alive alive = all;
+    if (!propagation_.narrow(alive, below)) return std::nullopt;
+    std::vector<double> times;
+    each_time(alive, [&](double time) {
+      if (time > above && time < below) times.push_back(time);
+    });
+    if (times.empty()) return std::nullopt;
+    const auto middle = times.begin() + std::ssize(times) / 2;
+    std::ranges::nth_element(times, middle);
+    return *middle;
   }
 
   // Narrows at a limit with every pair that is alive there timed. False: nothing is left.
@@ -130,7 +153,11 @@ class Sweep {
     Alive alive = all;
     if (!narrow_timed(alive, limit)) return false;
     std::vector<std::int32_t> found;
-    switch (propagation_.search(alive, limit, options_.search_nodes, found)) {
+    // A small walk decides sooner than a long search.
+    const auto dive = static_cast<std::int64_t>(2 * labelling_.stages());
+    const std::int64_t nodes =
+        small_walk(alive, limit) ? std::min(options_.search_nodes, dive) : options_.search_nodes;
+    switch (propagation_.search(alive, limit, nodes, found)) {
       case Propagation::Answer::yes:
         incumbent_ = std::move(found);
         return true;
@@ -139,7 +166,7 @@ class Sweep {
       case Propagation::Answer::undecided:
         break;
     }
-    const LeastWork least = least_at(limit, 1);
+    const LeastWork least = least_at(limit, 1, true);
     if (!least.found.empty()) {
       incumbent_ = least.found.front().chosen;
       return true;
@@ -166,15 +193,11 @@ class Sweep {
         stride *= 2;
       }
       double good_time = slowest_of(incumbent_);
-      for (;;) {
-        std::vector<double> times = thresholds(all, bad_time, good_time);
-        std::erase_if(times, [&](double t) { return t <= bad_time || t >= good_time; });
-        if (times.empty()) break;
-        const double middle = times[times.size() / 2];
-        if (possible(all, middle))
+      while (const auto middle = middle_threshold(all, bad_time, good_time)) {
+        if (possible(all, *middle))
           good_time = slowest_of(incumbent_);
         else
-          bad_time = middle;
+          bad_time = *middle;
       }
     }
     slowest_ = slowest_of(incumbent_);
@@ -193,8 +216,14 @@ class Sweep {
     return slowest;
   }
 
-  // The `keep` of least Σ within the limit.
-  LeastWork least_at(double limit, std::size_t keep) {
+  [[nodiscard]] bool small_walk(const Alive& alive, double limit) const {
+    if (!walk_ || !options_.walk) return false;
+    const Layers layers(labelling_, *walk_, alive, limit);
+    return layers.fits() && layers.cells() <= kSmallWalk;
+  }
+
+  // The `keep` of least Σ within the limit, or any one.
+  LeastWork least_at(double limit, std::size_t keep, bool any = false) {
     Alive alive = propagation_.everything();
     if (!narrow_timed(alive, limit)) return {};
     const std::int64_t left = std::max<std::int64_t>(options_.work_limit - work_, 1);
@@ -205,7 +234,8 @@ class Sweep {
       if (layers.fits()) {
         const WalkGraph graph(layers);
         if (graph.fits()) {
-          out = least_work(graph, labelling_.stages(), keep, options_.price_steps, left);
+          out = any ? any_walk(graph, labelling_.stages(), left)
+                    : least_work(graph, labelling_.stages(), keep, options_.price_steps, left);
           walked = true;
         }
       }
@@ -229,7 +259,9 @@ class Sweep {
     const auto enough = [&](double& limit) {
       Alive alive = all;
       if (!narrow_timed(alive, limit)) return false;
-      const auto answer = propagation_.at_least(alive, limit, options_.search_nodes, options_.keep);
+      const auto answer = small_walk(alive, limit)
+                              ? Propagation::Answer::undecided
+                              : propagation_.at_least(alive, limit, options_.search_nodes, options_.keep);
       if (answer != Propagation::Answer::undecided) return answer == Propagation::Answer::yes;
       LeastWork least = least_at(limit, wanted);
       if (least.found.size() < wanted) return false;
@@ -251,16 +283,12 @@ class Sweep {
         }
         bad = limit;
       }
-      for (;;) {
-        std::vector<double> times = thresholds(all, bad, good);
-        std::erase_if(times, [&](double t) { return t <= bad || t >= good; });
-        if (times.empty()) break;
-        const double middle = times[times.size() / 2];
-        double within = middle;
+      while (const auto middle = middle_threshold(all, bad, good)) {
+        double within = *middle;
         if (enough(within))
           good = within;
         else
-          bad = middle;
+          bad = *middle;
       }
       reach = good;
     }
