@@ -1,7 +1,7 @@
 // The default partition solver: the slowest pair by propagation and search, then Σ multiplicity · T and the
 // k best by the walk over the ranks. Pairs are timed only where they can still matter.
 #include <algorithm>
-#include <chrono>
+#include <memory>
 #include <optional>
 
 #include "branch_work.h"
@@ -216,6 +216,20 @@ class Sweep {
     return slowest;
   }
 
+  // Of all that is alive at the limit, every pair there timed; null when there is no walk small enough. The
+  // last one is kept: what has been found to exist is looked at again for its work.
+  const WalkGraph* graph_at(const Alive& alive, double limit) {
+    if (!walk_ || !options_.walk) return nullptr;
+    if (graph_limit_ != limit || graph_timed_ != labelling_.timed()) {
+      graph_.reset();
+      layers_ = std::make_unique<Layers>(labelling_, *walk_, alive, limit);
+      graph_limit_ = limit;
+      graph_timed_ = labelling_.timed();
+      if (layers_->fits()) graph_ = std::make_unique<WalkGraph>(*layers_);
+    }
+    return graph_ && graph_->fits() ? graph_.get() : nullptr;
+  }
+
   [[nodiscard]] bool small_walk(const Alive& alive, double limit) const {
     if (!walk_ || !options_.walk) return false;
     const Layers layers(labelling_, *walk_, alive, limit);
@@ -229,16 +243,10 @@ class Sweep {
     const std::int64_t left = std::max<std::int64_t>(options_.work_limit - work_, 1);
     LeastWork out;
     bool walked = false;
-    if (walk_ && options_.walk) {
-      const Layers layers(labelling_, *walk_, alive, limit);
-      if (layers.fits()) {
-        const WalkGraph graph(layers);
-        if (graph.fits()) {
-          out = any ? any_walk(graph, labelling_.stages(), left)
-                    : least_work(graph, labelling_.stages(), keep, options_.price_steps, left);
-          walked = true;
-        }
-      }
+    if (const WalkGraph* graph = graph_at(alive, limit)) {
+      out = any ? any_walk(*graph, labelling_.stages(), left)
+                : least_work(*graph, labelling_.stages(), keep, options_.price_steps, left);
+      walked = true;
     }
     if (!walked) {
       out = branch_work(labelling_, alive, limit, keep, left / kStatesPerNode + 100);
@@ -317,6 +325,10 @@ class Sweep {
   Labelling labelling_;
   Propagation propagation_;
   std::optional<Walk> walk_;
+  std::unique_ptr<Layers> layers_;
+  std::unique_ptr<WalkGraph> graph_;  // over layers_
+  double graph_limit_ = -1;
+  std::int64_t graph_timed_ = -1;
   std::vector<std::int32_t> incumbent_;  // the last one found
   double slowest_ = 0;
   double undecided_ = kForever;  // the least limit at which no search came to an end

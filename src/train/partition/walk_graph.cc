@@ -8,6 +8,8 @@ namespace {
 
 // 16 bytes each, there and back.
 constexpr std::size_t kMostSteps = 12'000'000;
+// The first round drops nearly all that many would.
+constexpr int kMemoryRounds = 2;
 // Sets of starts are bits beside every node.
 constexpr std::size_t kMostStarts = 512;
 // Sums of bytes in another order differ in the last bits.
@@ -37,15 +39,13 @@ void for_each_cell(const Layers::Layer& layer, const Visit& visit) {
 WalkGraph::WalkGraph(const Layers& layers) : layers_(layers) {
   grow(reaches_end());
   if (!fits_) return;
-  need_ahead();
-  while (drop_beyond_memory()) need_ahead();
+  drop_by_memory();
   find_stitches();
   if (!stitches_.empty() && nodes(0) <= kMostStarts) {
     words_ = (nodes(0) + 63) / 64;
     mark_closing();
     drop_unclosed();
-    need_ahead();
-    while (drop_beyond_memory()) need_ahead();
+    drop_by_memory();
     find_stitches();
   }
   turn_back();
@@ -140,6 +140,11 @@ void WalkGraph::need_ahead() {
         }
     }
   }
+}
+
+void WalkGraph::drop_by_memory() {
+  need_ahead();
+  for (int round = 0; round < kMemoryRounds && drop_beyond_memory(); ++round) need_ahead();
 }
 
 // Without the steps that no walk within each memory row can take. False when there are none such.

@@ -79,6 +79,7 @@ class WalkGraph {
   [[nodiscard]] std::vector<std::vector<std::uint8_t>> reaches_end();
   void grow(const std::vector<std::vector<std::uint8_t>>& ends);
   void need_ahead();
+  void drop_by_memory();
   bool drop_beyond_memory();
   void find_stitches();
   void mark_closing();
