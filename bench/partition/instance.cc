@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include <array>
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <numeric>
@@ -88,11 +88,20 @@ Seconds Instance::slowest(const Partition& partition) {
   return value->slowest;
 }
 
-Result<Seconds> Instance::iteration(const Partition& partition) {
+bool Instance::places(const Partition& partition) const {
+  for (std::size_t s = 1; s < partition.stages.size(); ++s)
+    if (!std::ranges::binary_search(legal[s - 1], partition.stages[s].begin)) return false;
+  return true;
+}
+
+Result<Simulated> Instance::simulated(const Partition& partition) {
   schedule_pairs(*frame, {&partition, 1});
   TESSERA_TRY(const ExecutionPlan plan, fill_frame(*frame, job, priced, partition));
   TESSERA_TRY(const SimulateResult result, simulate(plan));
-  return result.iteration;
+  Bytes peak;
+  for (const RankResult& rank : result.ranks) peak = std::max(peak, rank.peak_memory);
+  return Simulated{result.iteration,
+                   plan.memory_limit.value() <= 0 || peak <= plan.memory_limit * kUsableMemory};
 }
 
 Result<std::vector<Rival>> rivals(const Instance& instance) {

@@ -26,6 +26,11 @@ struct InstanceSpec {
 /// The eight models of BENCH=plan.
 [[nodiscard]] std::vector<InstanceSpec> model_specs();
 
+struct Simulated {
+  Seconds iteration;
+  bool fits = true;  ///< every rank stays within the memory a plan may use
+};
+
 class Instance {
  public:
   static Result<std::unique_ptr<Instance>> open(const InstanceSpec& spec);
@@ -50,8 +55,10 @@ class Instance {
   [[nodiscard]] train::PartitionProblem around(const train::Partition& center) const;
   /// Slowest pair of any partition, wherever its boundaries lie.
   [[nodiscard]] Seconds slowest(const train::Partition& partition);
-  /// Iteration time on the simulator, pairs scheduled as in a plan.
-  [[nodiscard]] Result<Seconds> iteration(const train::Partition& partition);
+  /// May every boundary lie where it does?
+  [[nodiscard]] bool places(const train::Partition& partition) const;
+  /// On the simulator, pairs scheduled as in a plan.
+  [[nodiscard]] Result<Simulated> simulated(const train::Partition& partition);
 
  private:
   Instance() = default;

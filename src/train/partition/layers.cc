@@ -8,6 +8,8 @@ namespace {
 
 // Dense tables over all cells: this many doubles.
 constexpr std::size_t kMostCells = 20'000'000;
+// Sums of bytes in another order differ in the last bits.
+constexpr double kRounding = 1e-12;
 
 }  // namespace
 
@@ -114,7 +116,19 @@ void Layers::link(const Labelling& labelling, const Alive& alive, double limit, 
     layer.next_stride[tracks + before] = stride;
   }
 
-  const auto rows = labelling.memory_of(step.stage);
+  // A row that even the heaviest of what is alive satisfies says nothing.
+  std::vector<MemoryOfStage> rows;
+  for (const MemoryOfStage& of : labelling.memory_of(step.stage)) {
+    const MemoryRow& row = labelling.memory()[of.row];
+    double most = 0;
+    for (std::size_t k = 0; k < row.stages.size(); ++k) {
+      double heaviest = 0;
+      for (std::size_t v = 0; v < row.need[k].size(); ++v)
+        if (alive[row.stages[k]][v] != 0) heaviest = std::max(heaviest, row.need[k][v]);
+      most += heaviest;
+    }
+    if (most > row.budget * (1 - kRounding)) rows.push_back(of);
+  }
   layer.rows = std::min(rows.size(), kMostMemoryRows);
   fits_ = fits_ && rows.size() <= kMostMemoryRows;
   layer.need.resize(labelling.values(step.stage).size());
