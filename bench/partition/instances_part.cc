@@ -144,8 +144,8 @@ Status run_instances(Figures& figures) {
   fmt::print("\n");
   slowest.print();
   fmt::print(
-      "\nThe same pair schedules on the same simulator. ! = beyond the memory: gains over such a "
-      "partition are not counted.\n");
+      "\nThe same pair schedules on the same simulator. ! = beyond the memory, x = a placement that "
+      "frameworks refuse (MTP\nblocks on several stages): gains over such a partition are not counted.\n");
   iteration.print();
   fmt::print("gains over serial balance: means over the {} of {} models where it may be used\n", models,
              specs.size() - papers);
