@@ -97,7 +97,9 @@ struct PlanReport {
   ExecutionPlan plan;
   SimulateResult simulated;               ///< with slices
   PlanFigures figures;                    ///< of the plan
-  PlanFigures baseline;                   ///< same layout and partition, the template without overlap
+  PlanFigures baseline;                   ///< balanced by serial time where the partition was searched, else
+                                          ///< the same partition; the template without overlap
+  std::optional<PlanFigures> serial;      ///< of a search: balanced by serial time, the same template
   PlanFigures even;                       ///< the same without overlap, even layers per stage
   std::optional<PartitionSearch> search;  ///< of an overlap-aware partition
   std::optional<MemoryDecision> memory;   ///< when the planner had to find room
