@@ -39,15 +39,11 @@ Result<std::unique_ptr<Instance>> Instance::open(const InstanceSpec& spec) {
   TESSERA_TRY(out->priced, price_job(out->job));
   TESSERA_TRY(PlanFrame frame, make_frame(out->job, out->priced, out->job.schedule));
   out->frame = std::make_unique<PlanFrame>(std::move(frame));
-  out->costs = std::make_unique<ModelStageCosts>(out->priced.input, out->priced.cost,
-                                                 ModelCostOptions{.interference = out->priced.interference,
-                                                                  .stage_speed = stage_speeds(out->job),
-                                                                  .nominal = &out->frame->pairs});
-  out->problem = partition_problem(out->job, out->priced, *out->frame, *out->costs);
-  TESSERA_TRY(out->legal, legal_places(out->job.model, out->problem.graph.rank_of_stage, out->job.placement));
-  TESSERA_TRY(out->serial,
-              serial_balanced_partition(out->job.model, serial_times(out->job.model, out->priced.cost),
-                                        out->job.layout.stages(), stage_speeds(out->job)));
+  out->costs = std::make_unique<ModelStageCosts>(stage_costs(out->job, out->priced, *out->frame));
+  TESSERA_TRY(PartitionTask task, partition_task(out->job, out->priced, *out->frame, *out->costs));
+  out->problem = std::move(task.problem);
+  out->legal = std::move(task.legal);
+  out->serial = std::move(task.serial);
   out->window = spec.window;
   out->problem = out->around(out->serial);
   while (count_variables(out->problem) < spec.variables) {

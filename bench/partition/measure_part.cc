@@ -46,6 +46,7 @@ Status run_measure(Figures& figures) {
   std::size_t to_measure = 0, distinct = 0;
   std::size_t certain = 0;
   const MeasureOptions options;
+  const double left = (1 + options.measured_error) / (1 - options.measured_error) - 1;
   for (const InstanceSpec& spec : model_specs()) {
     TESSERA_TRY(const auto instance, Instance::open(spec));
     const std::vector<std::int32_t>& kinds = instance->priced.cost.kind_of_block;
@@ -66,6 +67,8 @@ Status run_measure(Figures& figures) {
     to_measure += plan.next.size();
     distinct += all;
     certain += plan.certain ? 1 : 0;
+    verify(plan.certain || plan.upper <= plan.lower * (1 + left) * (1 + options.tolerance),
+           spec.name + ": more is left than the measurements' own error");
     table.add({spec.name, fmt::format("{}", all), fmt::format("{}", plan.next.size()),
                percent(static_cast<double>(plan.next.size()) / static_cast<double>(all)),
                plan.certain ? "yes" : "no", fmt::format("{:.4f}", plan.upper / plan.lower),
@@ -81,8 +84,7 @@ Status run_measure(Figures& figures) {
       "{} of {} are certain. In the others every pair that could matter is measured, and what is left "
       "is the measurements'\nown error, between two partitions whose slowest pairs are different ones "
       "and nearly equal: up to {}.\n",
-      certain, model_specs().size(),
-      percent((1 + options.measured_error) / (1 - options.measured_error) - 1));
+      certain, model_specs().size(), percent(left));
   figures["to_measure_share"] = static_cast<double>(to_measure) / static_cast<double>(distinct);
   return {};
 }

@@ -1,12 +1,12 @@
 #include "choose_partition.h"
 
 #include <algorithm>
+#include <numeric>
 #include <optional>
 #include <tuple>
 #include <utility>
 
 #include "tessera/core/base/parallel.h"
-#include "tessera/train/partition/model_costs.h"
 #include "tessera/train/partition/rivals.h"
 
 namespace tessera::train {
@@ -16,6 +16,20 @@ namespace {
 constexpr std::int32_t kKept = 50;
 // Rounds of the descent; each moves the one boundary that helps most.
 constexpr int kMostDescents = 24;
+// Stages whose blocks are tried elsewhere.
+constexpr std::size_t kLongestStages = 3;
+
+// What the stages of a rank may fill: the rest is buffers, context, and the workspace of its blocks.
+void set_budgets(const Job& job, const PricedJob& priced, const PlanFrame& frame,
+                 const ModelStageCosts& costs, PartitionProblem& problem) {
+  const Bytes limit = frame.plan.memory_limit * kUsableMemory;
+  if (limit.value() <= 0) return;
+  const auto ranks = static_cast<std::size_t>(job.layout.pp);
+  const bool pairs = !problem.graph.edges.empty();
+  const Bytes workspace = costs.workspace({0, problem.blocks}, pairs);
+  const Bytes transfer = job.layout.pp > 1 ? priced.transfer.bytes * 4.0 : Bytes(0);
+  problem.budget.assign(ranks, limit - workspace - transfer - job.constants.context);
+}
 
 bool better(const Candidate& a, const Candidate& b) noexcept {
   return std::tuple(!a.usable, a.iteration) < std::tuple(!b.usable, b.iteration);
@@ -28,21 +42,16 @@ class Search {
         options_(options),
         priced_(priced),
         frame_(frame),
-        costs_(
-            priced.input, priced.cost,
-            {.interference = priced.interference, .stage_speed = stage_speeds(job), .nominal = &frame.pairs}),
-        problem_(partition_problem(job, priced, frame, costs_)) {}
+        costs_(stage_costs(job, priced, frame)) {}
 
   Result<PartitionSearch> run() {
-    TESSERA_TRY(legal_, legal_places(job_.model, problem_.graph.rank_of_stage, job_.placement));
-    TESSERA_TRY(const Partition serial,
-                serial_balanced_partition(job_.model, serial_times(job_.model, priced_.cost),
-                                          job_.layout.stages(), stage_speeds(job_)));
+    TESSERA_TRY(task_, partition_task(job_, priced_, frame_, costs_));
+    const Partition& serial = task_.serial;
     PartitionSearch out;
     const WindowOptions options{.solve = {.keep = 2 * kKept, .incumbent = serial},
                                 .window = options_.window,
                                 .widened = options_.widened};
-    out.solved = solve_in_window(problem_, legal_, costs_, serial, options).result;
+    out.solved = solve_in_window(task_.problem, task_.legal, costs_, serial, options).result;
     if (out.solved.best.empty()) {
       TESSERA_TRY(const std::vector<Candidate> only, simulated({serial}));
       out.chosen = out.serial = out.proxy = only.front();
@@ -57,6 +66,10 @@ class Search {
       if (better(candidate, out.chosen) && legal(candidate.partition)) out.chosen = candidate;
     out.simulated = static_cast<std::int32_t>(all.size());
     TESSERA_CHECK(descend(out));
+    for (const Candidate& candidate : all)
+      if (!candidate.usable && legal(candidate.partition) && candidate.iteration < out.chosen.iteration &&
+          (!out.cramped || candidate.iteration < out.cramped->iteration))
+        out.cramped = candidate;
     out.serial_slowest = slowest(serial);
     out.chosen_slowest = slowest(out.chosen.partition);
     out.moved = moves(serial, out.chosen.partition);
@@ -87,8 +100,9 @@ class Search {
 
   [[nodiscard]] bool legal(const Partition& partition) const {
     for (std::size_t s = 1; s < partition.stages.size(); ++s)
-      if (std::ranges::find(legal_[s - 1], partition.stages[s].begin) == legal_[s - 1].end()) return false;
-    return problem_.empty_stages ||
+      if (std::ranges::find(task_.legal[s - 1], partition.stages[s].begin) == task_.legal[s - 1].end())
+        return false;
+    return task_.problem.empty_stages ||
            std::ranges::none_of(partition.stages, [](BlockRange range) { return range.begin == range.end; });
   }
 
@@ -112,27 +126,63 @@ class Search {
     return {};
   }
 
-  // Moves the single boundary that shortens the iteration most, until none does.
+  // Makes the move that shortens the iteration most, until none does: single boundaries first, then blocks of
+  // the longest stages further away.
   Status descend(PartitionSearch& out) {
-    for (; out.descents < kMostDescents; ++out.descents) {
-      std::vector<Partition> neighbours;
-      const Partition& now = out.chosen.partition;
-      for (std::size_t s = 1; s < now.stages.size(); ++s)
-        for (const std::int32_t step : {-1, 1}) {
-          Partition next = now;
-          next.stages[s].begin = next.stages[s - 1].end = now.stages[s].begin + step;
-          if (next.stages[s - 1].begin > next.stages[s - 1].end ||
-              next.stages[s].begin > next.stages[s].end || !legal(next))
-            continue;
-          neighbours.push_back(std::move(next));
-        }
-      TESSERA_TRY(const std::vector<Candidate> all, simulated(std::move(neighbours)));
-      out.simulated += static_cast<std::int32_t>(all.size());
-      const auto best = std::ranges::min_element(all, better);
-      if (best == all.end() || !better(*best, out.chosen)) return {};
-      out.chosen = *best;
+    while (out.descents < kMostDescents) {
+      TESSERA_TRY(bool moved, try_moves(boundary_moves(out.chosen.partition), out));
+      if (!moved) {
+        TESSERA_TRY(moved, try_moves(block_moves(out.chosen.partition), out));
+      }
+      if (!moved) return {};
+      ++out.descents;
     }
     return {};
+  }
+
+  Result<bool> try_moves(std::vector<Partition> moves, PartitionSearch& out) {
+    TESSERA_TRY(const std::vector<Candidate> all, simulated(std::move(moves)));
+    out.simulated += static_cast<std::int32_t>(all.size());
+    const auto best = std::ranges::min_element(all, better);
+    if (best == all.end() || !better(*best, out.chosen)) return false;
+    out.chosen = *best;
+    return true;
+  }
+
+  // Boundaries first … last by one block, when the outcome is legal.
+  void shift(const Partition& now, std::size_t first, std::size_t last, std::int32_t step,
+             std::vector<Partition>& out) const {
+    Partition next = now;
+    for (std::size_t s = first; s <= last; ++s)
+      next.stages[s].begin = next.stages[s - 1].end = now.stages[s].begin + step;
+    if (next.stages[first - 1].begin > next.stages[first - 1].end ||
+        next.stages[last].begin > next.stages[last].end || !legal(next))
+      return;
+    out.push_back(std::move(next));
+  }
+
+  [[nodiscard]] std::vector<Partition> boundary_moves(const Partition& now) const {
+    std::vector<Partition> out;
+    for (std::size_t s = 1; s < now.stages.size(); ++s)
+      for (const std::int32_t step : {-1, 1}) shift(now, s, s, step, out);
+    return out;
+  }
+
+  // A block of each of the longest stages goes to every stage that is no neighbour; what lies between passes
+  // its own on.
+  [[nodiscard]] std::vector<Partition> block_moves(const Partition& now) const {
+    std::vector<std::size_t> stages(now.stages.size());
+    std::iota(stages.begin(), stages.end(), std::size_t{0});
+    std::ranges::stable_sort(stages, std::greater<>{}, [&](std::size_t s) {
+      return costs_.alone(StageId(static_cast<std::int64_t>(s)), now.stages[s]);
+    });
+    std::vector<Partition> out;
+    for (std::size_t k = 0; k < std::min(stages.size(), kLongestStages); ++k) {
+      const std::size_t from = stages[k];
+      for (std::size_t to = 0; to + 1 < from; ++to) shift(now, to + 1, from, 1, out);
+      for (std::size_t to = from + 2; to < stages.size(); ++to) shift(now, from + 1, to, -1, out);
+    }
+    return out;
   }
 
   [[nodiscard]] Seconds time_of(const OverlapEdge& edge, const Partition& partition) {
@@ -143,8 +193,8 @@ class Search {
 
   [[nodiscard]] Seconds slowest(const Partition& partition) {
     Seconds out;
-    for (const OverlapEdge& edge : problem_.graph.edges) out = std::max(out, time_of(edge, partition));
-    for (const AloneStage& alone : problem_.graph.alone)
+    for (const OverlapEdge& edge : task_.problem.graph.edges) out = std::max(out, time_of(edge, partition));
+    for (const AloneStage& alone : task_.problem.graph.alone)
       out = std::max(out, costs_.alone(alone.stage, partition.stages[alone.stage.index()]));
     return out;
   }
@@ -156,18 +206,25 @@ class Search {
       BoundaryMove move{.stage = StageId(static_cast<std::int64_t>(s)),
                         .from = serial.stages[s].begin,
                         .to = chosen.stages[s].begin};
-      for (const OverlapEdge& edge : problem_.graph.edges) {
-        const bool touches = edge.forward.index() + 1 == s || edge.forward.index() == s ||
-                             edge.backward.index() + 1 == s || edge.backward.index() == s;
-        if (!touches) continue;
-        const Seconds before = time_of(edge, serial);
-        if (before <= move.before) continue;
+      const auto touches = [s](StageId stage) { return stage.index() + 1 == s || stage.index() == s; };
+      const auto consider = [&](StageId forward, StageId backward, Seconds before, auto&& after) {
+        if (before <= move.before) return;
         move.before = before;
-        move.after = time_of(edge, chosen);
-        move.forward = edge.forward;
-        move.backward = edge.backward;
+        move.after = after();
+        move.forward = forward;
+        move.backward = backward;
+      };
+      for (const OverlapEdge& edge : task_.problem.graph.edges)
+        if (touches(edge.forward) || touches(edge.backward))
+          consider(edge.forward, edge.backward, time_of(edge, serial), [&] { return time_of(edge, chosen); });
+      for (const AloneStage& alone : task_.problem.graph.alone) {
+        if (!touches(alone.stage)) continue;
+        const auto time = [&](const Partition& partition) {
+          return costs_.alone(alone.stage, partition.stages[alone.stage.index()]);
+        };
+        consider(alone.stage, alone.stage, time(serial), [&] { return time(chosen); });
       }
-      if (move.before > Seconds(0)) out.push_back(move);
+      out.push_back(move);
     }
     std::ranges::stable_sort(out, std::greater<>{}, [](const BoundaryMove& m) { return m.before - m.after; });
     return out;
@@ -178,25 +235,27 @@ class Search {
   const PricedJob& priced_;
   PlanFrame& frame_;
   ModelStageCosts costs_;
-  PartitionProblem problem_;
-  std::vector<std::vector<std::int32_t>> legal_;
+  PartitionTask task_;
 };
 
 }  // namespace
 
-PartitionProblem partition_problem(const Job& job, const PricedJob& priced, const PlanFrame& frame,
-                                   const ModelStageCosts& costs) {
-  PartitionProblem out;
-  out.blocks = static_cast<std::int32_t>(job.model.blocks.size());
-  out.graph = overlap_graph(frame.plan.actions);
-  out.empty_stages = job.placement.empty_stages;
-  // What the stages of a rank may fill: the rest is buffers, context, and the workspace of its blocks.
-  const Bytes limit = frame.plan.memory_limit * kUsableMemory;
-  if (limit.value() <= 0) return out;
-  const Bytes workspace = costs.workspace({0, out.blocks}, !out.graph.edges.empty());
-  const Bytes transfer = job.layout.pp > 1 ? priced.transfer.bytes * 4.0 : Bytes(0);
-  out.budget.assign(static_cast<std::size_t>(job.layout.pp),
-                    limit - workspace - transfer - job.constants.context);
+ModelStageCosts stage_costs(const Job& job, const PricedJob& priced, PlanFrame& frame) {
+  return ModelStageCosts(
+      priced.input, priced.cost,
+      {.interference = priced.interference, .stage_speed = stage_speeds(job), .nominal = &frame.pairs});
+}
+
+Result<PartitionTask> partition_task(const Job& job, const PricedJob& priced, const PlanFrame& frame,
+                                     const ModelStageCosts& costs) {
+  PartitionTask out;
+  out.problem.blocks = static_cast<std::int32_t>(job.model.blocks.size());
+  out.problem.graph = overlap_graph(frame.plan.actions);
+  out.problem.empty_stages = job.placement.empty_stages;
+  TESSERA_TRY(out.legal, legal_places(job.model, out.problem.graph.rank_of_stage, job.placement));
+  TESSERA_TRY(out.serial, serial_balanced_partition(job.model, serial_times(job.model, priced.cost),
+                                                    job.layout.stages(), stage_speeds(job)));
+  set_budgets(job, priced, frame, costs, out.problem);
   return out;
 }
 

@@ -62,9 +62,9 @@ TEST(Sweep, EqualsBruteForce) {
     expect_equal(pruned, brute, random.words + " with an incumbent");
     if (HasFatalFailure()) return;
     // Told that an incumbent is proved, it does not look for the slowest pair again, and finds the same.
-    const PartitionResult told = solve_partition(
-        random.problem, *random.costs,
-        {.keep = keep, .incumbent = sweep.best.front().partition, .floor = sweep.bound});
+    const PartitionResult told =
+        solve_partition(random.problem, *random.costs,
+                        {.keep = keep, .incumbent = sweep.best.front().partition, .floor = sweep.bound});
     expect_equal(told, brute, random.words + " with a floor");
     if (HasFatalFailure()) return;
   }

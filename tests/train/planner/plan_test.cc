@@ -89,7 +89,7 @@ TEST(Plan, AHandWrittenSequenceIsKept) {
   const Document document =
       Document::parse(
           "model: ../data/models/Qwen3-30B-A3B.json\ncluster: {preset: H100, gpus: 16}\n"
-          "layout: {pp: 2, ep: 8, microbatches: 4, sequence: 4096}\n",
+          "layout: {pp: 2, ep: 8, microbatches: 4, sequence: 4096, recompute: none}\n",
           "job.yaml", DocumentFormat::yaml)
           .value();
   Job job = read_job(document, TESSERA_SOURCE "/examples").value();
@@ -103,6 +103,8 @@ TEST(Plan, AHandWrittenSequenceIsKept) {
   for (const Task& task : graph.tasks)
     serial.push_back(task_name(task.name.pass, task.name.kind, task.name.layer));
   ASSERT_NE(serial, pair.sequence);
+  job.partition = chosen->plan.partition;
+  job.partition_rule = PartitionRule::given;
   job.pairs.push_back(
       {.forward = pair.forward.value(), .backward = pair.backward.value(), .sequence = serial});
   const auto by_hand = make_plan(job);
