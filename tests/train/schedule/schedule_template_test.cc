@@ -17,6 +17,11 @@ using ::testing::IsEmpty;
 using testing::read_vector;
 using testing::sizes_of;
 
+int stage_at(Cursor place, int ranks) {
+  const auto name = place.string();
+  return name ? std::stoi(testing::with_stages(*name + "F", ranks)) : integer_at(place);
+}
+
 class ReferenceOrder : public ::testing::TestWithParam<testing::Vector> {};
 
 TEST_P(ReferenceOrder, IsMatchedActionByAction) {
@@ -29,14 +34,17 @@ TEST_P(ReferenceOrder, IsMatchedActionByAction) {
   for (std::size_t r = 0; r < orders.size(); ++r) {
     std::vector<std::string> expected, found;
     for (std::size_t i = 0; i < orders.item(r).size(); ++i)
-      expected.push_back(orders.item(r).item(i).string().value());
+      expected.push_back(
+          testing::with_stages(orders.item(r).item(i).string().value(), integer_of(root, "ranks")));
     for (const Action& action : list->ranks[r]) found.push_back(text(action));
     EXPECT_EQ(found, expected) << "rank " << r;
   }
   const Cursor placement = root.find("placement").value();
   for (std::size_t r = 0; r < placement.size(); ++r)
     for (std::size_t i = 0; i < placement.item(r).size(); ++i)
-      EXPECT_EQ(list->rank_of_stage[static_cast<std::size_t>(integer_at(placement.item(r).item(i)))].value(),
+      EXPECT_EQ(list->rank_of_stage[static_cast<std::size_t>(
+                                        stage_at(placement.item(r).item(i), integer_of(root, "ranks")))]
+                    .value(),
                 r);
 }
 
