@@ -1,9 +1,57 @@
+// Templates whose order depends on durations: a few regular orders are timed, the best is refined.
 #include <algorithm>
+#include <array>
 
 #include "families.h"
-#include "list_scheduler.h"
+#include "improve_order.h"
+#include "pattern.h"
 
 namespace tessera::train {
+namespace {
+
+// Lists up to this many forwards and gradients are refined; longer ones repeat their pattern long enough for
+// its ends not to matter.
+constexpr std::size_t kRefinedSteps = 640;
+
+std::vector<Pattern> patterns(Template schedule) {
+  switch (schedule) {
+    case Template::zb_v:
+      return {{{3, 1, 3, 1}, {0, 0, 0}}};
+    case Template::v_half:
+      return {{{1, 0, 1, 0}, {2, 1, 1}}, {{1, 0, 1, 0}, {2, 0, 0}}, {{1, 0, 1, 0}, {2, 1, 2}}};
+    case Template::one_f_one_b_v:
+      return {{{0, 0, 0, 0}, {0, 0, 0}}, {{0, 0, 0, 0}, {4, 0, 0}}, {{0, 0, 0, 0}, {4, 0, 1}}};
+    default:
+      return {{{0, 0, 0, 0}, {0, 0, 0}}, {{0, 0, 0, 0}, {0, 0, 1}}, {{0, 0, 0, 0}, {1, 0, 0}}};
+  }
+}
+
+std::vector<Order> candidates(Template schedule, const FlexibleProblem& problem) {
+  std::vector<Order> out;
+  if (problem.chunks == 1) {
+    for (const double slope : {1.0, 1.5, 2.0}) out.push_back(one_chunk_order(problem, slope));
+    return out;
+  }
+  for (const Pattern& pattern : patterns(schedule)) out.push_back(pattern_order(problem, pattern));
+  return out;
+}
+
+struct Choice {
+  Order order;
+  double patience = 0;
+  OrderTimer::Outcome outcome;
+};
+
+void consider(OrderTimer& timer, const std::vector<Order>& orders, Choice& best) {
+  for (const Order& order : orders)
+    for (const double patience : {0.0, 0.5, 1.0}) {
+      const OrderTimer::Outcome outcome = timer.time(order, patience, best.outcome.makespan);
+      if (!outcome.before(best.outcome)) continue;
+      best = {order, patience, outcome};
+    }
+}
+
+}  // namespace
 
 std::int32_t default_most_live(Template schedule, std::int32_t pp) noexcept {
   switch (schedule) {
@@ -23,17 +71,26 @@ std::int32_t default_most_live(Template schedule, std::int32_t pp) noexcept {
 }
 
 ActionList zero_bubble(Template schedule, const TemplateSizes& sizes, const ScheduleCosts& costs) {
-  ListProblem problem{.chunks = sizes.vp,
-                      .ranks = sizes.pp,
-                      .microbatches = sizes.microbatches,
-                      .most_live = sizes.most_live,
-                      .split = traits(schedule).split,
-                      .costs = costs.stages,
-                      .transfer = costs.transfer.value()};
+  FlexibleProblem problem{.chunks = sizes.vp,
+                          .ranks = sizes.pp,
+                          .microbatches = sizes.microbatches,
+                          .most_live = sizes.most_live,
+                          .split = traits(schedule).split,
+                          .costs = costs.stages,
+                          .transfer = costs.transfer.value()};
   if (problem.costs.empty()) problem.costs.resize(static_cast<std::size_t>(sizes.pp * sizes.vp));
-  ListScheduler scheduler(problem);
-  scheduler.attempt({});
-  return scheduler.best();
+  OrderTimer timer(problem);
+  Choice best;
+  consider(timer, candidates(schedule, problem), best);
+  // A tight limit may leave no room for the template's own pattern.
+  if (best.order.empty()) consider(timer, candidates(Template::v_min, problem), best);
+  if (best.order.empty()) consider(timer, {serial_order(problem)}, best);
+  const std::size_t steps = best.order.size();
+  if (steps <= kRefinedSteps) {
+    const auto trials = static_cast<std::int32_t>(400'000 / std::max<std::size_t>(steps, 100));
+    improve_order(timer, problem, best.patience, trials, best.order);
+  }
+  return timer.actions(best.order, best.patience, empty_list(schedule, sizes));
 }
 
 }  // namespace tessera::train
