@@ -270,6 +270,7 @@ Result<Job> read_job(const Document& document, const std::string& directory) {
   TESSERA_TRY(job.cluster, read_cluster(cluster));
   TESSERA_TRY(const Cursor layout, root.required_map("layout"));
   TESSERA_TRY(job.layout, read_layout(layout, job.cluster.gpus));
+  job.memory_open = leaves_memory_open(layout);
   if (auto legal = check_layout(job.layout, job.cluster.gpus, &job.model); !legal) {
     // The rule names a size; point at the line where it stands.
     Error error = std::move(legal).error();

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "assemble.h"
+#include "choose_memory.h"
 #include "choose_partition.h"
 #include "tessera/train/partition/rivals.h"
 
@@ -108,7 +109,9 @@ PlanFigures figures(std::string label, const ExecutionPlan& plan, const Simulate
   return out;
 }
 
-Result<PlanReport> make_plan(const Job& job, const PlanOptions& options) {
+namespace {
+
+Result<PlanReport> plan_layout(const Job& job, const PlanOptions& options) {
   TESSERA_TRY(const PricedJob priced, price_job(job));
   PlanReport report;
   report.model = job.model;
@@ -145,6 +148,15 @@ Result<PlanReport> make_plan(const Job& job, const PlanOptions& options) {
   report.simulated = std::move(chosen.result);
   add_notes(job, report);
   return report;
+}
+
+}  // namespace
+
+Result<PlanReport> make_plan(const Job& job, const PlanOptions& options) {
+  TESSERA_TRY(PlanReport report, plan_layout(job, options));
+  // Durations by hand do not follow what is computed again.
+  if (report.usable || !job.memory_open || !job.stage_durations.empty()) return report;
+  return plan_within_memory(job, report, [&](const Job& decided) { return plan_layout(decided, options); });
 }
 
 }  // namespace tessera::train

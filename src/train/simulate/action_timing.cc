@@ -69,6 +69,15 @@ Result<ActionTiming> pair_timing(const ExecutionPlan& plan, const Action& action
   return summed(std::move(tasks), schedule.makespan);
 }
 
+// What is offloaded leaves while the forward runs and comes back while the backward does, in a pair both at
+// once; no action is over before its copies.
+Seconds copies(const ExecutionPlan& plan, const Action& action) {
+  const Seconds one_way = plan.copy_time(action.stage);
+  if (action.kind == ActionKind::weight_gradient) return {};
+  return action.kind == ActionKind::overlap ? std::max(one_way, plan.copy_time(action.backward_stage))
+                                            : one_way;
+}
+
 Result<ActionTiming> timing_of(const ExecutionPlan& plan, const Action& action) {
   const auto serial = [&](TaskGraph graph, bool forward) {
     return serial_timing(at_rank_speed(plan, action.stage, std::move(graph)), forward);
@@ -116,6 +125,7 @@ Result<ActionTimings> ActionTimings::build(const ExecutionPlan& plan) {
               : alone[4 * action.stage.index() + static_cast<std::size_t>(action.kind)];
       if (known == kUnknown) {
         TESSERA_TRY(ActionTiming timing, timing_of(plan, action));
+        timing.duration = std::max(timing.duration, copies(plan, action));
         known = static_cast<std::int32_t>(timings.distinct.size());
         timings.distinct.push_back(std::move(timing));
       }

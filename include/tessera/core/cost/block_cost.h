@@ -48,9 +48,11 @@ struct BlockMemory {
   Bytes gradients;
   Bytes optimizer;         ///< this rank's shard
   Bytes activation;        ///< F → B, per microbatch; of a head with its logits
+  Bytes logits;            ///< of the activation: from F_HEAD to B_HEAD, a third of it to W_HEAD
   Bytes weight_stash;      ///< B → W, per microbatch: inputs and output gradients W still needs
   Bytes workspace;         ///< while the block runs: dispatch buffers, and what recompute brings back
   Bytes dispatch_buffers;  ///< of the workspace, at the fullest rank
+  Bytes offloaded;         ///< on the host from F to B, per microbatch; not in `activation`
 };
 
 struct BlockCost {
@@ -61,6 +63,9 @@ struct BlockCost {
   /// Layers are computed again as a whole (layout.recompute.full): R_MLP reads what R_ATTN makes.
   bool recomputed_whole = false;
   BlockMemory memory;
+  /// Of `memory.offloaded` over the host link, once after F and once before B. The link copies both ways at
+  /// once, beside compute and communication; a chunk lasts at least as long as its copies.
+  Seconds copy_time;
 
   [[nodiscard]] TaskCost& task(Pass pass, TaskKind kind) noexcept {
     return tasks[static_cast<std::size_t>(pass)][static_cast<std::size_t>(kind)];
@@ -108,6 +113,7 @@ struct StaticMemory {
   std::int64_t expert_parameters = 0;
   Bytes weights, gradients, optimizer;
   Bytes workspace;
+  Bytes pair_buffers;  ///< of the workspace, the second block's; needed while a pair's forward communicates
 };
 /// Of a rank with these blocks, all its stages together. Copies of one vocabulary matrix are held once.
 /// Blocks run one after another, so the rank needs the largest dispatch buffers and room for the most that

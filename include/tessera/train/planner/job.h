@@ -56,6 +56,7 @@ struct Job {
   ModelSpec model;
   Cluster cluster;
   Layout layout;
+  bool memory_open = false;  ///< recompute and offload are the planner's to decide, see leaves_memory_open
   Template schedule = Template::interleaved_overlap;
   std::int32_t group = 0;  ///< 0 = the template's default
   PartitionRule partition_rule = PartitionRule::serial_balanced;
