@@ -177,9 +177,12 @@ Result<PlanBlock> read_block(Cursor node, std::size_t costs) {
 
 Status read_actions(Cursor root, ExecutionPlan& plan) {
   TESSERA_TRY(const Cursor node, root.required_map("actions"));
-  TESSERA_CHECK(node.only_keys({"microbatches", "rank_of_stage", "ranks"}));
+  TESSERA_CHECK(node.only_keys({"microbatches", "pipelines", "rank_of_stage", "ranks"}));
   const auto stages = static_cast<std::int64_t>(plan.partition.stages.size());
   TESSERA_TRY(plan.actions.microbatches, small(node, "microbatches", 1, kMost));
+  if (node.present("pipelines")) {
+    TESSERA_TRY(plan.actions.pipelines, small(node, "pipelines", 1, stages));
+  }
   TESSERA_TRY(const Cursor map, node.required_list("rank_of_stage"));
   if (static_cast<std::int64_t>(map.size()) != stages)
     return map.error(fmt::format("{} ranks for {} stages", map.size(), stages));

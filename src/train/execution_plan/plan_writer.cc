@@ -116,6 +116,7 @@ std::string write_plan(const ExecutionPlan& plan) {
   for (const BlockRange& range : plan.partition.stages) out.line("  - [{}, {}]", range.begin, range.end);
   out.line("actions:");
   out.line("  microbatches: {}", plan.actions.microbatches);
+  if (plan.actions.pipelines != 1) out.line("  pipelines: {}", plan.actions.pipelines);
   std::string ranks;
   for (const RankId rank : plan.actions.rank_of_stage)
     ranks += fmt::format("{}{}", ranks.empty() ? "" : ", ", rank.value());

@@ -269,7 +269,8 @@ std::vector<Seconds> serial_times(const ModelSpec& model, const ModelCost& cost)
 
 std::int32_t group_size(const Job& job) {
   const auto pp = static_cast<std::int32_t>(job.layout.pp);
-  if (job.group != 0 || job.layout.vp == 1) return job.group != 0 ? job.group : pp;
+  if (job.group != 0) return job.group;
+  if (job.layout.vp == 1 || !traits(job.schedule).groups) return pp;
   const std::vector<std::int32_t> legal =
       legal_groups(pp, static_cast<std::int32_t>(job.layout.microbatches));
   return legal.empty() ? pp : legal.front();
@@ -279,9 +280,52 @@ std::vector<double> stage_speeds(const Job& job) {
   std::vector<double> out;
   if (job.cluster.rank_speed.empty()) return out;
   for (std::int64_t s = 0; s < job.layout.stages(); ++s)
-    out.push_back(job.cluster.rank_speed[static_cast<std::size_t>(s % job.layout.pp)]);
+    out.push_back(job.cluster.rank_speed[rank_of_stage(job.schedule, static_cast<std::int32_t>(job.layout.pp),
+                                                       StageId(s))
+                                             .index()]);
   return out;
 }
+
+namespace {
+
+TemplateSizes template_sizes(const Job& job) {
+  return {.pp = static_cast<std::int32_t>(job.layout.pp),
+          .vp = static_cast<std::int32_t>(job.layout.vp),
+          .microbatches = static_cast<std::int32_t>(job.layout.microbatches),
+          .group = group_size(job)};
+}
+
+// What templates with durations are made for: each pass of a stage alone, on its rank. The weight gradient is
+// what the whole backward takes longer than the input gradient.
+ScheduleCosts stage_costs(const ExecutionPlan& plan) {
+  ScheduleCosts out{.transfer = plan.transfer_latency + plan.transfer_time};
+  for (std::size_t s = 0; s < plan.partition.stages.size(); ++s) {
+    const StageId stage(static_cast<std::int64_t>(s));
+    const double speed =
+        plan.rank_speed.empty() || s >= plan.actions.stages() ? 1.0 : plan.rank_speed[plan.actions.rank_of_stage[s].index()];
+    const auto alone = [&](const TaskGraph& graph) {
+      return graph.load(Resource::comp) / speed + graph.load(Resource::comm);
+    };
+    out.stages.push_back({.forward = alone(plan.forward_graph(stage)),
+                          .input_gradient = alone(plan.backward_graph(stage, Backward::input_gradient)),
+                          .weight_gradient = alone(plan.backward_graph(stage, Backward::weight_gradient))});
+  }
+  return out;
+}
+
+// Before there is a partition: every stage an equal part of the model.
+ScheduleCosts even_costs(ExecutionPlan plan) {
+  const auto stages = static_cast<std::size_t>(plan.layout.stages());
+  plan.partition.stages = {{0, static_cast<std::int32_t>(plan.blocks.size())}};
+  ScheduleCosts out = stage_costs(plan);
+  StageCost part = out.stages.front();
+  for (Seconds* pass : {&part.forward, &part.input_gradient, &part.weight_gradient})
+    *pass /= static_cast<double>(stages);
+  out.stages.assign(stages, part);
+  return out;
+}
+
+}  // namespace
 
 Result<PlanFrame> make_frame(const Job& job, const PricedJob& priced, Template schedule) {
   ExecutionPlan plan;
@@ -289,14 +333,12 @@ Result<PlanFrame> make_frame(const Job& job, const PricedJob& priced, Template s
   plan.device = job.cluster.gpu.name;
   plan.layout = job.layout;
   plan.schedule = std::string(name(schedule));
-  const TemplateSizes sizes{.pp = static_cast<std::int32_t>(job.layout.pp),
-                            .vp = static_cast<std::int32_t>(job.layout.vp),
-                            .microbatches = static_cast<std::int32_t>(job.layout.microbatches),
-                            .group = group_size(job)};
-  auto actions = make_schedule(schedule, sizes);
-  if (!actions) return std::unexpected(in_schedule(job, std::move(actions).error()));
-  plan.actions = *std::move(actions);
-  plan.group = sizes.group;
+  const TemplateSizes sizes = template_sizes(job);
+  if (traits(schedule).placement == StagePlacement::two_ways)
+    return std::unexpected(in_schedule(
+        job, Error{.message = fmt::format("{} keeps every stage on two ranks, which plans do not cover yet",
+                                          name(schedule)),
+                   .hint = "Use dualpipe-v: the same order folded, with every stage on one rank."}));
   for (std::size_t b = 0; b < job.model.blocks.size(); ++b)
     plan.blocks.push_back(
         {job.model.blocks[b].kind, job.model.blocks[b].layer, priced.cost.kind_of_block[b]});
@@ -310,6 +352,10 @@ Result<PlanFrame> make_frame(const Job& job, const PricedJob& priced, Template s
   plan.peak = job.cluster.gpu.peak_of(job.layout.dtype);
   plan.fingerprints[0] = model_fingerprint(job.model);
   plan.fingerprints[1] = cluster_fingerprint(job.cluster);
+  auto actions = make_schedule(schedule, sizes, even_costs(plan));
+  if (!actions) return std::unexpected(in_schedule(job, std::move(actions).error()));
+  plan.actions = *std::move(actions);
+  plan.group = sizes.group;
   PairTable pairs(plan.costs, {.interference = priced.interference});
   return PlanFrame(std::move(plan), std::move(pairs));
 }
@@ -347,6 +393,12 @@ Result<ExecutionPlan> assemble_plan(const Job& job, const PricedJob& priced, con
     frame.plan.partition = partition;
     TESSERA_CHECK(apply_stage_durations(job, frame.plan));
     frame.pairs = PairTable(frame.plan.costs, {.interference = priced.interference});
+  }
+  if (traits(schedule).durations) {
+    frame.plan.partition = partition;
+    auto actions = make_schedule(schedule, template_sizes(job), stage_costs(frame.plan));
+    if (!actions) return std::unexpected(in_schedule(job, std::move(actions).error()));
+    frame.plan.actions = *std::move(actions);
   }
   schedule_pairs(frame, {&partition, 1});
   TESSERA_TRY(ExecutionPlan plan, fill_frame(frame, job, priced, partition));

@@ -294,10 +294,11 @@ Result<Job> read_job(const Document& document, const std::string& directory) {
     TESSERA_TRY(job.software, read_software(*software, job.cluster));
   }
   TESSERA_CHECK(read_schedule(root, job));
-  if (job.software.expert_overlap && job.schedule == Template::interleaved_overlap)
+  if (job.software.expert_overlap && traits(job.schedule).pairs)
     return root.find("software")
         .value_or(root)
-        .error("expert_overlap and the template interleaved-overlap would hide the same all-to-all twice",
+        .error(fmt::format("expert_overlap and the template {} would hide the same all-to-all twice",
+                           name(job.schedule)),
                "expert_overlap is the framework's own hiding: set it to false, or use template interleaved.");
   TESSERA_CHECK(read_cost(root, job));
   return job;

@@ -13,9 +13,11 @@ namespace tessera::train {
 
 namespace {
 
-// What people run without overlap: with one chunk per rank, interleaving has nothing to interleave.
+// What people run without overlap, with the same stages on the same ranks. With one chunk per rank,
+// interleaving has nothing to interleave.
 Template without_overlap(const Job& job) {
-  if (job.schedule != Template::interleaved_overlap) return job.schedule;
+  if (!traits(job.schedule).pairs) return job.schedule;
+  if (job.schedule == Template::dual_pipe_v) return Template::zb_v;
   return job.layout.vp == 1 ? Template::one_f_one_b : Template::interleaved;
 }
 

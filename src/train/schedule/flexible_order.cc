@@ -144,6 +144,16 @@ OrderTimer::Outcome OrderTimer::time(const Order& order, double patience, double
   return run(order, patience, limit, [](std::size_t, ActionKind, std::size_t) {});
 }
 
+double OrderTimer::bound() const noexcept {
+  double bound = 0, reach = 0;
+  for (std::size_t r = 0; r < ranks_.size(); ++r) {
+    const Chunk& first = chunks_[r * static_cast<std::size_t>(problem_.chunks)];
+    bound = std::max(bound, reach + ranks_[r].work);
+    reach += first.duration[0] + first.hop[0];
+  }
+  return bound;
+}
+
 ActionList OrderTimer::actions(const Order& order, double patience, ActionList list) {
   // Microbatches of a chunk come in order, kind by kind.
   std::vector<std::array<std::int32_t, 4>> next(chunks_.size());

@@ -60,6 +60,8 @@ class OrderTimer {
   };
   /// A W may make the next step late by at most `patience` of its own duration.
   Outcome time(const Order& order, double patience, double limit = kNever) noexcept;
+  /// No order ends earlier: a rank waits for its first input, then has all its work to do.
+  [[nodiscard]] double bound() const noexcept;
   /// The order with its W in place; it must have an outcome.
   ActionList actions(const Order& order, double patience, ActionList empty);
 

@@ -41,7 +41,8 @@ void improve_order(OrderTimer& timer, const FlexibleProblem& problem, double pat
   Draw draw;
   const std::size_t each = problem.per_rank();
   OrderTimer::Outcome best = timer.time(order, patience);
-  for (std::int32_t trial = 0; trial < trials; ++trial) {
+  const double enough = timer.bound() * (1 + 1e-12);  // sums of durations may differ in their last digits
+  for (std::int32_t trial = 0; trial < trials && best.makespan > enough; ++trial) {
     Move moves[2];
     const std::size_t count = 1 + draw.below(2);
     for (std::size_t k = 0; k < count; ++k) {
@@ -53,7 +54,6 @@ void improve_order(OrderTimer& timer, const FlexibleProblem& problem, double pat
       moves[k] = {rank * each + static_cast<std::size_t>(from), rank * each + static_cast<std::size_t>(to)};
       apply(order, moves[k]);
     }
-    // A little slack, as sums of durations may differ in their last digits.
     const OrderTimer::Outcome found = timer.time(order, patience, best.makespan * (1 + 1e-12));
     if (!best.before(found)) {
       best = found;

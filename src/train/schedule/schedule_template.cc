@@ -197,10 +197,10 @@ std::vector<std::int32_t> legal_groups(std::int32_t pp, std::int32_t microbatche
 }
 
 RankId rank_of_stage(Template schedule, std::int32_t pp, StageId stage) noexcept {
+  const std::int32_t rank = stage.value() % pp;
   // Both directions of dualpipe make a V, too: its second pipeline starts on the last rank.
-  if (traits(schedule).placement != StagePlacement::linear && stage.value() >= pp)
-    return RankId(2 * pp - 1 - stage.value());
-  return RankId(stage.value() % pp);
+  const bool back = traits(schedule).placement != StagePlacement::linear && stage.value() / pp % 2 == 1;
+  return RankId(back ? pp - 1 - rank : rank);
 }
 
 ActionList empty_list(Template schedule, const TemplateSizes& sizes) {

@@ -70,18 +70,22 @@ Seconds lower_bound(const ExecutionPlan& plan) {
   constexpr Seconds kNever(std::numeric_limits<double>::infinity());
   std::vector<Seconds> head(ranks, kNever), tail(ranks, kNever), comp(ranks), comm(ranks);
   Seconds reach;  // earliest start of stage s
-  Seconds back;   // from the end of stage s's backward to the start of stage 0's
+  Seconds back;   // from the end of stage s's backward to the start of the first stage's
+  std::size_t first = 0;  // stage of this pipeline
   for (std::size_t s = 0; s < stages; ++s) {
     const std::size_t rank = plan.actions.rank_of_stage[s].index();
-    if (s > 0) {
+    if (plan.actions.has_previous(StageId(static_cast<std::int64_t>(s)))) {
       reach += work[s - 1].forward + hop(plan, s - 1, s);
-      back += hop(plan, s, s - 1) + (s > 1 ? work[s - 1].backward : Seconds());
+      back += hop(plan, s, s - 1) + (s > first + 1 ? work[s - 1].backward : Seconds());
+    } else {
+      first = s;
+      reach = back = Seconds();
     }
     head[rank] = std::min(head[rank], reach);
     // A rank's last action is a backward or a weight gradient of one of its stages, and runs alone.
     Seconds after_last = std::max(reduction(s) - work[s].alone, Seconds()) + end_of_step(s);
-    if (s > 0 && !work[s].split_weight)
-      after_last = std::max(after_last, back + std::max(work[0].backward, reduction(0)) + end_of_step(0));
+    if (s > first && !work[s].split_weight)
+      after_last = std::max(after_last, back + std::max(work[first].backward, reduction(first)) + end_of_step(first));
     tail[rank] = std::min(tail[rank], after_last);
     comp[rank] += work[s].comp * microbatches;
     comm[rank] += work[s].comm * microbatches;
