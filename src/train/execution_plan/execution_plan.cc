@@ -104,8 +104,10 @@ Status check_sizes(const ExecutionPlan& plan) {
   if (pipelines < 1 || plan.layout.stages() % pipelines != 0)
     return at("actions", fmt::format("{} stages are not {} pipelines of equal length", stages, pipelines));
   if (plan.actions.microbatches * pipelines != plan.layout.microbatches)
-    return at("actions", fmt::format("{} microbatches in each of {} pipelines, but layout.microbatches is {}",
-                                     plan.actions.microbatches, pipelines, plan.layout.microbatches));
+    return at("actions", fmt::format("{} microbatches{}, but layout.microbatches is {}",
+                                     plan.actions.microbatches,
+                                     pipelines == 1 ? "" : fmt::format(" in each of {} pipelines", pipelines),
+                                     plan.layout.microbatches));
   if (plan.partition.stages.size() != stages)
     return at("partition", fmt::format("{} stages, but pp · vp is {}", plan.partition.stages.size(), stages));
   if (!plan.rank_speed.empty() && plan.rank_speed.size() != pp)

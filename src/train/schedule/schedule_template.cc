@@ -113,7 +113,7 @@ Status check_chunks(const TemplateTraits& template_, std::int32_t vp) {
   if (template_.chunks == kAny || template_.chunks == vp) return {};
   if (template_.chunks == 1)
     return bad_input(fmt::format("{} has one virtual stage per rank, not {}", template_.name, vp),
-                     "Set vp to 1, or use interleaved or interleaved-overlap.");
+                     "Use interleaved or interleaved-overlap, or set vp to 1.");
   return bad_input(
       fmt::format("{} has {} virtual stages per rank, not {}", template_.name, template_.chunks, vp),
       fmt::format("Set vp to {}.", template_.chunks));
