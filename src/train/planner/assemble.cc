@@ -280,9 +280,9 @@ std::vector<double> stage_speeds(const Job& job) {
   std::vector<double> out;
   if (job.cluster.rank_speed.empty()) return out;
   for (std::int64_t s = 0; s < job.layout.stages(); ++s)
-    out.push_back(job.cluster.rank_speed[rank_of_stage(job.schedule, static_cast<std::int32_t>(job.layout.pp),
-                                                       StageId(s))
-                                             .index()]);
+    out.push_back(
+        job.cluster.rank_speed
+            [rank_of_stage(job.schedule, static_cast<std::int32_t>(job.layout.pp), StageId(s)).index()]);
   return out;
 }
 
@@ -301,8 +301,9 @@ ScheduleCosts stage_costs(const ExecutionPlan& plan) {
   ScheduleCosts out{.transfer = plan.transfer_latency + plan.transfer_time};
   for (std::size_t s = 0; s < plan.partition.stages.size(); ++s) {
     const StageId stage(static_cast<std::int64_t>(s));
-    const double speed =
-        plan.rank_speed.empty() || s >= plan.actions.stages() ? 1.0 : plan.rank_speed[plan.actions.rank_of_stage[s].index()];
+    const double speed = plan.rank_speed.empty() || s >= plan.actions.stages()
+                             ? 1.0
+                             : plan.rank_speed[plan.actions.rank_of_stage[s].index()];
     const auto alone = [&](const TaskGraph& graph) {
       return graph.load(Resource::comp) / speed + graph.load(Resource::comm);
     };

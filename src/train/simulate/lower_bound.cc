@@ -69,8 +69,8 @@ Seconds lower_bound(const ExecutionPlan& plan) {
   const auto microbatches = static_cast<double>(plan.actions.microbatches);
   constexpr Seconds kNever(std::numeric_limits<double>::infinity());
   std::vector<Seconds> head(ranks, kNever), tail(ranks, kNever), comp(ranks), comm(ranks);
-  Seconds reach;  // earliest start of stage s
-  Seconds back;   // from the end of stage s's backward to the start of the first stage's
+  Seconds reach;          // earliest start of stage s
+  Seconds back;           // from the end of stage s's backward to the start of the first stage's
   std::size_t first = 0;  // stage of this pipeline
   for (std::size_t s = 0; s < stages; ++s) {
     const std::size_t rank = plan.actions.rank_of_stage[s].index();
@@ -85,7 +85,8 @@ Seconds lower_bound(const ExecutionPlan& plan) {
     // A rank's last action is a backward or a weight gradient of one of its stages, and runs alone.
     Seconds after_last = std::max(reduction(s) - work[s].alone, Seconds()) + end_of_step(s);
     if (s > first && !work[s].split_weight)
-      after_last = std::max(after_last, back + std::max(work[first].backward, reduction(first)) + end_of_step(first));
+      after_last =
+          std::max(after_last, back + std::max(work[first].backward, reduction(first)) + end_of_step(first));
     tail[rank] = std::min(tail[rank], after_last);
     comp[rank] += work[s].comp * microbatches;
     comm[rank] += work[s].comm * microbatches;
