@@ -97,8 +97,8 @@ int main() {
     all_seconds += seconds;
   }
   table.print();
-  fmt::print("\n{} combinations, {:.1f} s on one core; orders that depend on durations with effort {}\n", checked,
-             all_seconds, kEffort);
+  fmt::print("\n{} combinations, {:.1f} s on one core; orders that depend on durations with effort {}\n",
+             checked, all_seconds, kEffort);
   bench::Json()
       .add("checked", checked)
       .add("failed", failed)

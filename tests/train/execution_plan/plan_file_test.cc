@@ -6,11 +6,12 @@
 #include <random>
 
 #include "tessera/train/schedule/schedule_template.h"
+#include "train/testing.h"
 
 namespace tessera::train {
 namespace {
 
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 
 // A small sound plan with odd doubles, names that need escaping, and every section filled.
 ExecutionPlan sample_plan(std::uint64_t seed) {
@@ -148,6 +149,28 @@ TEST(PlanFile, RoundTripsLosslessly) {
 }
 
 // Any one line taken out leaves a plan that is refused; none crashes the reader.
+// DualPipe: both pipelines hold the whole model, cut alike.
+TEST(PlanFile, HoldsTwoPipelines) {
+  ActionList list = make_schedule(Template::dual_pipe, {.pp = 2, .vp = 2, .microbatches = 4}).value();
+  ExecutionPlan plan = testing::plain_plan(list, 1, 2);
+  plan.layout.microbatches = 4;
+  plan.blocks.resize(2);
+  plan.partition.stages = {{0, 1}, {1, 2}, {0, 1}, {1, 2}};
+  for (PairPlan& pair : plan.pairs) {
+    const TaskGraph graph = pair_graph(plan.forward_graph(pair.forward), plan.backward_graph(pair.backward));
+    pair.sequence = names_of(graph, testing::defer_sequence(graph));
+  }
+  ASSERT_TRUE(check_plan(plan)) << check_plan(plan).error().text();
+  const std::string text = write_plan(plan);
+  const auto read_back = read(text);
+  ASSERT_TRUE(read_back) << read_back.error().text();
+  EXPECT_EQ(read_back->actions, plan.actions);
+  EXPECT_EQ(write_plan(*read_back), text);
+  plan.partition.stages = {{0, 1}, {1, 2}, {0, 2}, {2, 2}};
+  EXPECT_THAT(check_plan(plan).error().text(),
+              HasSubstr("stage 0 and stage 2 are the same stage of two pipelines"));
+}
+
 TEST(PlanFile, RefusesAPlanThatLostALine) {
   const std::string text = write_plan(sample_plan(3));
   std::vector<std::size_t> starts{0};
