@@ -204,7 +204,14 @@ Status read_schedule(Cursor root, Job& job) {
   TESSERA_TRY(const std::int64_t group, schedule->integer_or("group", 0, 1 << 20, 0));
   job.group = static_cast<std::int32_t>(group);
   TESSERA_CHECK(read_partition(*schedule, job));
-  return read_pairs(*schedule, job);
+  TESSERA_CHECK(read_pairs(*schedule, job));
+  if (job.pairs.empty() || job.partition_rule != PartitionRule::overlap_aware) return {};
+  // A sequence by hand names the layers of its stages: they must not move.
+  if (const auto rule = schedule->present("partition"))
+    return rule->error("pairs are given by hand, and a searched partition would move their layers",
+                       "Give the partition that they were written for.");
+  job.partition_rule = PartitionRule::serial_balanced;
+  return {};
 }
 
 Status read_stage_durations(Cursor cost, Job& job) {
