@@ -116,6 +116,8 @@ std::string write_plan(const ExecutionPlan& plan) {
   for (const PairPlan& pair : plan.pairs) {
     out.line("  - {{forward: {}, backward: {}, makespan: {}, nominal: {}, bound: {},", pair.forward.value(),
              pair.backward.value(), number(pair.makespan), number(pair.nominal), number(pair.bound));
+    if (pair.measured)
+      out.line("     measured: [{}, {}],", number(pair.measured->makespan), exact(pair.measured->error));
     std::string sequence;
     for (const auto& task : pair.sequence) sequence += (sequence.empty() ? "" : ", ") + quoted(task);
     out.line("     sequence: [{}]}}", sequence);

@@ -5,8 +5,8 @@
 #include <tuple>
 #include <utility>
 
+#include "measured_stage_costs.h"
 #include "tessera/core/base/parallel.h"
-#include "tessera/train/partition/model_costs.h"
 #include "tessera/train/partition/rivals.h"
 
 namespace tessera::train {
@@ -24,24 +24,23 @@ bool better(const Candidate& a, const Candidate& b) noexcept {
 class Search {
  public:
   Search(const Job& job, const PricedJob& priced, PlanFrame& frame)
-      : job_(job),
-        priced_(priced),
-        frame_(frame),
-        costs_(priced.input, priced.cost,
-               {.interference = priced.interference,
-                .stage_speed = stage_speeds(job),
-                .nominal = &frame.pairs}) {
+      : job_(job), priced_(priced), frame_(frame), costs_(job, priced, frame) {
     problem_.blocks = static_cast<std::int32_t>(job.model.blocks.size());
     problem_.graph = overlap_graph(frame.plan.actions);
     problem_.empty_stages = job.placement.empty_stages;
   }
 
+  Result<SearchProblem> problem() {
+    TESSERA_TRY(const Partition serial, start());
+    const WindowOptions options{.solve = {.incumbent = serial}};
+    const WindowResult found = solve_in_window(problem_, legal_, costs_, serial, options);
+    problem_.places = places_around(legal_, found.center, options.window);
+    return SearchProblem{
+        .problem = std::move(problem_), .legal = std::move(legal_), .window = options.window};
+  }
+
   Result<PartitionSearch> run() {
-    TESSERA_TRY(legal_, legal_places(job_.model, problem_.graph.rank_of_stage, job_.placement));
-    TESSERA_TRY(const Partition serial,
-                serial_balanced_partition(job_.model, serial_times(job_.model, priced_.cost),
-                                          job_.layout.stages(), stage_speeds(job_)));
-    set_budgets();
+    TESSERA_TRY(const Partition serial, start());
     PartitionSearch out;
     const WindowOptions options{.solve = {.keep = 2 * kKept, .incumbent = serial}};
     out.solved = solve_in_window(problem_, legal_, costs_, serial, options).result;
@@ -67,6 +66,14 @@ class Search {
   }
 
  private:
+  // The rules and limits of the job; gives the partition to start from.
+  Result<Partition> start() {
+    TESSERA_TRY(legal_, legal_places(job_.model, problem_.graph.rank_of_stage, job_.placement));
+    set_budgets();
+    return serial_balanced_partition(job_.model, serial_times(job_.model, priced_.cost), job_.layout.stages(),
+                                     stage_speeds(job_));
+  }
+
   // What the stages of a rank may fill: the rest is buffers, context, and the workspace of its blocks.
   void set_budgets() {
     const Bytes limit = frame_.plan.memory_limit * kUsableMemory;
@@ -189,7 +196,7 @@ class Search {
   const Job& job_;
   const PricedJob& priced_;
   PlanFrame& frame_;
-  ModelStageCosts costs_;
+  MeasuredStageCosts costs_;
   PartitionProblem problem_;
   std::vector<std::vector<std::int32_t>> legal_;
 };
@@ -198,6 +205,10 @@ class Search {
 
 Result<PartitionSearch> search_partition(const Job& job, const PricedJob& priced, PlanFrame& frame) {
   return Search(job, priced, frame).run();
+}
+
+Result<SearchProblem> search_problem(const Job& job, const PricedJob& priced, PlanFrame& frame) {
+  return Search(job, priced, frame).problem();
 }
 
 }  // namespace tessera::train

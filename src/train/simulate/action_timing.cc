@@ -59,14 +59,17 @@ Result<ActionTiming> pair_timing(const ExecutionPlan& plan, const Action& action
   TESSERA_TRY(PairRun run, pair_run(plan, action));
   run.graph = at_rank_speed(plan, action.stage, std::move(run.graph));
   const PairSchedule schedule = run_order(run.graph, run.order, plan.interference);
+  double stretch = 1;
+  if (const PairPlan* pair = plan.pair(action.stage, action.backward_stage); is_measured(action))
+    stretch = measured_stretch(*pair, schedule.makespan);
   std::vector<TaskTiming> tasks;
   tasks.reserve(run.order.size());
   for (const TaskId id : run.order) {
     const Task& task = run.graph.tasks[id.index()];
     tasks.push_back({task.name, task.resource, id.value() < run.graph.forward_tasks,
-                     schedule.start[id.index()], schedule.end[id.index()]});
+                     schedule.start[id.index()] * stretch, schedule.end[id.index()] * stretch});
   }
-  return summed(std::move(tasks), schedule.makespan);
+  return summed(std::move(tasks), schedule.makespan * stretch);
 }
 
 Result<ActionTiming> timing_of(const ExecutionPlan& plan, const Action& action) {
@@ -89,6 +92,10 @@ Result<ActionTiming> timing_of(const ExecutionPlan& plan, const Action& action) 
 }
 
 }  // namespace
+
+double measured_stretch(const PairPlan& pair, Seconds composed) noexcept {
+  return pair.measured && composed > Seconds(0) ? pair.measured->makespan / composed : 1.0;
+}
 
 TaskGraph at_rank_speed(const ExecutionPlan& plan, StageId stage, TaskGraph graph) {
   if (plan.rank_speed.empty()) return graph;

@@ -10,8 +10,10 @@
 //                        sources: {name: [seconds, error]}}
 //   partition            a list of [begin, end) block numbers, one per stage
 //   actions              {microbatches, rank_of_stage, ranks}; a rank is one line "0F0 0F1
-//   (2F3;0B0)OVERLAP_F_B …" pairs                a list of {forward, backward, makespan, nominal, bound,
-//   sequence} interference, transfer, rank_speed, step, memory {limit, ranks} flops_per_token, peak_flops
+//                        (2F3;0B0)OVERLAP_F_B …"
+//   pairs                a list of {forward, backward, makespan, nominal, bound, sequence}, and measured:
+//                        [seconds, relative error] where the pair was measured
+//   interference, transfer, rank_speed, step, memory {limit, ranks}, flops_per_token, peak_flops
 //   predicted            iteration, error, tokens/s/GPU, MFU, lower bound, peak memory
 //
 // Writing and reading give back an equal plan, to the last bit of every double. A damaged, foreign or

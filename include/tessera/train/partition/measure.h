@@ -49,6 +49,9 @@ struct MeasurePlan {
   std::vector<PairToMeasure> next;
 };
 
+/// Every entry of T that a solver may ask for over the problem's places, edge by edge.
+[[nodiscard]] std::vector<PairQuery> possible_pairs(const PartitionProblem& problem);
+
 /// Signature of a query; equal ones must have equal times.
 using SignatureOf = std::function<PairSignature(const PairQuery&)>;
 /// Measures a pair; nullopt = not now (planning goes on as if it confirmed the composed time).
