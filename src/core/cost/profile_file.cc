@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <cmath>
-#include <limits>
 #include <map>
 #include <utility>
 
@@ -12,6 +10,7 @@ namespace {
 
 constexpr double kLongest = 1e9;  // milliseconds, eleven days
 constexpr std::int64_t kMost = std::int64_t{1} << 40;
+constexpr double kLargestError = 0.99;  // beyond it a value says nothing
 
 Result<std::string> key_part(Cursor cell, std::string_view key) {
   TESSERA_TRY(const Cursor value, cell.required(key));
@@ -44,8 +43,7 @@ Result<ProfileCell> read_cell(Cursor node) {
   TESSERA_TRY(cell.value.spread, node.number_or("spread", 0, 1e6, 0));
   const bool theory = cell.source == ProfileSource::theory;
   TESSERA_TRY(cell.value.count, node.integer_or("count", theory ? 0 : 1, kMost, theory ? 0 : 1));
-  TESSERA_TRY(cell.value.error,
-              node.number_or("error", 0, std::nextafter(1.0, 0.0), default_error(cell.source)));
+  TESSERA_TRY(cell.value.error, node.number_or("error", 0, kLargestError, default_error(cell.source)));
   return cell;
 }
 

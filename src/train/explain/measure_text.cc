@@ -27,16 +27,21 @@ std::string verdict(const MeasureReport& r) {
            fmt::format("The choice is certain: no measurement makes another partition better by {}.\n",
                        percent(r.tolerance));
   std::string out = bounds + known;
+  // The reason why measuring may not be enough.
+  constexpr std::string_view kDoubt =
+      "pairs as slow as each other cannot be told apart better than they are measured, and stages that "
+      "overlap with nothing stay composed";
   if (r.next.empty())
-    return out +
-           "The choice is not certain, and no pair would make it so: what is in doubt are stages that "
-           "overlap with nothing.\n";
-  out += fmt::format(
-      "The choice is not certain yet. {} more {} can change it; if each confirms its composed time, the "
-      "choice is then {} within {}.\n",
-      with_thousands(std::ssize(r.next)), r.next.size() == 1 ? "pair" : "pairs",
-      r.certain_then ? "certain" : "still not certain", percent(r.tolerance));
-  return out;
+    return out + fmt::format("The choice is within {} of the best, and no pair is left to measure: {}.\n",
+                             percent(r.regret), kDoubt);
+  out += fmt::format("The choice is not certain yet: {} more {} can change it. ",
+                     with_thousands(std::ssize(r.next)), r.next.size() == 1 ? "pair" : "pairs");
+  return out + (r.certain_then
+                    ? fmt::format("If each confirms its composed time, it is then certain within {}.\n",
+                                  percent(r.tolerance))
+                    : fmt::format("If each confirms its composed time, it is then within {} of the best, not "
+                                  "{}: {}.\n",
+                                  percent(r.regret_then), percent(r.tolerance), kDoubt));
 }
 
 }  // namespace
@@ -73,7 +78,9 @@ std::string measure_json(const MeasureReport& report) {
                  {"device", report.device},
                  {"schedule", report.schedule},
                  {"certain", report.certain},
+                 {"regret", report.regret},
                  {"certain_then", report.certain_then},
+                 {"regret_then", report.regret_then},
                  {"tolerance", report.tolerance},
                  {"composed_error", report.composed_error},
                  {"measured_error", report.measured_error},

@@ -3,21 +3,46 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <utility>
 
 namespace tessera::train {
+namespace {
+
+// Where the job names this profile; nullopt when a flag did.
+std::optional<Cursor> named_at(const Job& job) {
+  if (!job.document) return std::nullopt;
+  const auto cost = job.document->root().present("cost");
+  const auto node = cost ? cost->present("profile") : std::nullopt;
+  if (!node) return std::nullopt;
+  const auto name = node->string();
+  const auto folder = std::filesystem::path(job.file).parent_path();
+  return name && (folder / *name).lexically_normal() == job.profile_file ? node : std::nullopt;
+}
+
+Error in_job(const Job& job, Error error) {
+  const auto node = named_at(job);
+  if (!node) return error;
+  if (!error.file.empty() && error.file != job.file)
+    error.message = fmt::format("{}: {}", error.file, error.message);
+  error.file = job.file;
+  error.line = node->line();
+  error.key = node->path();
+  return error;
+}
+
+}  // namespace
 
 Result<PairProfile> PairProfile::read(const Job& job, const ModelCost& cost) {
-  if (!job.stage_durations.empty()) {
-    Error error{.file = job.file,
-                .key = "cost",
-                .message = "a profile of measured pairs and durations by hand per stage exclude each other",
-                .hint = "Remove cost.stages, or the profile."};
-    const auto section = job.document ? job.document->root().find("cost") : std::nullopt;
-    if (section) error.line = section->line();
-    return std::unexpected(std::move(error));
-  }
-  TESSERA_TRY(const ProfileDatabase database, ProfileDatabase::open(job.profile_file, ProfileAccess::read));
+  if (!job.stage_durations.empty())
+    return std::unexpected(in_job(
+        job, {.file = job.file,
+              .key = "cost.stages",
+              .message = "a profile of measured pairs and durations by hand per stage exclude each other",
+              .hint = "Remove cost.stages, or the profile."}));
+  const auto opened = ProfileDatabase::open(job.profile_file, ProfileAccess::read);
+  if (!opened) return std::unexpected(in_job(job, opened.error()));
+  const ProfileDatabase& database = *opened;
   PairProfile out(ProfileKeys(job, cost));
   std::vector<double> speeds = job.cluster.rank_speed;
   if (speeds.empty()) speeds = {1.0};

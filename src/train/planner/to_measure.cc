@@ -40,6 +40,12 @@ bool on_the_rim(const Partition& choice, const std::vector<std::vector<std::int3
   return false;
 }
 
+// What is certain within the tolerance may be so although the ends are further apart.
+double regret(const MeasurePlan& plan, double tolerance) {
+  const double apart = plan.lower > Seconds(0) ? std::max(0.0, plan.upper / plan.lower - 1) : 0;
+  return plan.certain ? std::min(apart, tolerance) : apart;
+}
+
 class Planner {
  public:
   Planner(const Job& job, const PricedJob& priced, PlanFrame& frame, SearchProblem problem)
@@ -66,9 +72,11 @@ class Planner {
     out.choice = now.choice;
     out.upper = now.upper;
     out.lower = now.lower;
+    out.regret = regret(now, out.tolerance);
     const MeasurePlan plan =
         plan_measurements(problem_.problem, composed_, signature, known_, with(out, MeasureOptions{}.most));
     out.certain_then = plan.certain;
+    out.regret_then = regret(plan, out.tolerance);
     for (const PairToMeasure& pair : plan.next) out.next.push_back(described(pair));
     return out;
   }

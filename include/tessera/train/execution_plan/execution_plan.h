@@ -39,6 +39,7 @@ struct PlanBlock {
 struct MeasuredPair {
   Seconds makespan;  ///< above 0
   double error = 0;  ///< relative bound, below 1
+  bool operator==(const MeasuredPair&) const = default;
 };
 
 /// The interleaving of one (forward stage, backward stage) that some rank overlaps.

@@ -45,7 +45,9 @@ struct MeasurePlan {
   Seconds lower;         ///< no partition is faster than this
   std::string obstacle;  ///< when no partition satisfies the problem
   /// What to measure, most useful first, if every measurement confirms the composed time; with `measure`
-  /// given, what was measured.
+  /// given, what was measured. It may end before the choice is certain: serial times are not measured here,
+  /// and two measured pairs as slow as each other may be apart by their errors, which can be more than the
+  /// tolerance.
   std::vector<PairToMeasure> next;
 };
 

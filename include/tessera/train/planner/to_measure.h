@@ -38,9 +38,12 @@ struct MeasureReport {
   double composed_error = 0, measured_error = 0, tolerance = 0;  ///< relative
   /// The choice is within the tolerance of the best, with what is measured now.
   bool certain = false;
-  /// It will be when `next` is measured, if each measurement confirms the composed time. False when only
-  /// stages that overlap with nothing are in doubt: their times are composed too, and no pair.
+  double regret = 0;  ///< the choice's slowest pair is at most this much above the best one's; relative
+  /// The same when `next` is measured, if each measurement confirms the composed time. It may stay uncertain:
+  /// stages that overlap with nothing are no pairs and stay composed, and pairs as slow as each other cannot
+  /// be told apart any better than they are measured.
   bool certain_then = false;
+  double regret_then = 0;
   Partition choice;                 ///< the fastest slowest pair with every pair at its upper end, now
   Seconds upper;                    ///< its slowest pair, upper end, now
   Seconds lower;                    ///< no partition's slowest pair is faster, now
