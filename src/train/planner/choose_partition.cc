@@ -30,13 +30,12 @@ class Search {
     problem_.empty_stages = job.placement.empty_stages;
   }
 
-  Result<SearchProblem> problem() {
+  Result<PartitionProblem> problem() {
     TESSERA_TRY(const Partition serial, start());
     const WindowOptions options{.solve = {.incumbent = serial}};
     const WindowResult found = solve_in_window(problem_, legal_, costs_, serial, options);
     problem_.places = places_around(legal_, found.center, options.window);
-    return SearchProblem{
-        .problem = std::move(problem_), .legal = std::move(legal_), .window = options.window};
+    return std::move(problem_);
   }
 
   Result<PartitionSearch> run() {
@@ -207,7 +206,7 @@ Result<PartitionSearch> search_partition(const Job& job, const PricedJob& priced
   return Search(job, priced, frame).run();
 }
 
-Result<SearchProblem> search_problem(const Job& job, const PricedJob& priced, PlanFrame& frame) {
+Result<PartitionProblem> search_problem(const Job& job, const PricedJob& priced, PlanFrame& frame) {
   return Search(job, priced, frame).problem();
 }
 

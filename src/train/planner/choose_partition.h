@@ -16,13 +16,9 @@ namespace tessera::train {
 [[nodiscard]] Result<PartitionSearch> search_partition(const Job& job, const PricedJob& priced,
                                                        PlanFrame& frame);
 
-/// The problem that the search solves.
-struct SearchProblem {
-  PartitionProblem problem;  ///< with the places of the window in which the optimum lies
-  std::vector<std::vector<std::int32_t>> legal;
-  std::int32_t window = 0;
-};
-/// Errors: as the job's rules.
-[[nodiscard]] Result<SearchProblem> search_problem(const Job& job, const PricedJob& priced, PlanFrame& frame);
+/// The problem that the search solves, with the places of the window in which its optimum lies. Errors: as
+/// the job's rules.
+[[nodiscard]] Result<PartitionProblem> search_problem(const Job& job, const PricedJob& priced,
+                                                      PlanFrame& frame);
 
 }  // namespace tessera::train

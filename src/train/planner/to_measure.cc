@@ -14,9 +14,6 @@
 namespace tessera::train {
 namespace {
 
-// As the search recentres its window.
-constexpr int kMostMoves = 16;
-
 std::string holds(std::span<const BlockCost> kinds, std::span<const std::int32_t> chunk) {
   std::string out;
   for (std::size_t first = 0; first < chunk.size();) {
@@ -30,16 +27,6 @@ std::string holds(std::span<const BlockCost> kinds, std::span<const std::int32_t
   return out.empty() ? "(empty)" : out;
 }
 
-bool on_the_rim(const Partition& choice, const std::vector<std::vector<std::int32_t>>& places,
-                const std::vector<std::vector<std::int32_t>>& legal) {
-  for (std::size_t s = 1; s < choice.stages.size(); ++s) {
-    const std::int32_t at = choice.stages[s].begin;
-    const auto &window = places[s - 1], &all = legal[s - 1];
-    if ((at == window.front() && at != all.front()) || (at == window.back() && at != all.back())) return true;
-  }
-  return false;
-}
-
 // What is certain within the tolerance may be so although the ends are further apart.
 double regret(const MeasurePlan& plan, double tolerance) {
   const double apart = plan.lower > Seconds(0) ? std::max(0.0, plan.upper / plan.lower - 1) : 0;
@@ -48,7 +35,7 @@ double regret(const MeasurePlan& plan, double tolerance) {
 
 class Planner {
  public:
-  Planner(const Job& job, const PricedJob& priced, PlanFrame& frame, SearchProblem problem)
+  Planner(const Job& job, const PricedJob& priced, PlanFrame& frame, PartitionProblem problem)
       : problem_(std::move(problem)),
         frame_(frame),
         keys_(job, priced.cost),
@@ -60,21 +47,16 @@ class Planner {
   Result<MeasureReport> run() {
     const SignatureOf signature = [this](const PairQuery& query) { return signature_of(query); };
     MeasureReport out;
-    MeasurePlan now;
-    for (int move = 0;; ++move) {
-      look_up(out);
-      now = plan_measurements(problem_.problem, composed_, signature, known_, with(out, 0));
-      if (!now.obstacle.empty()) return infeasible("no partition fits the job: " + now.obstacle);
-      if (move == kMostMoves || !on_the_rim(now.choice, problem_.problem.places, problem_.legal)) break;
-      problem_.problem.places = places_around(problem_.legal, now.choice, problem_.window);
-    }
+    look_up(out);
+    const MeasurePlan now = plan_measurements(problem_, composed_, signature, known_, with(out, 0));
+    if (!now.obstacle.empty()) return infeasible("no partition fits the job: " + now.obstacle);
     out.certain = now.certain;
     out.choice = now.choice;
     out.upper = now.upper;
     out.lower = now.lower;
     out.regret = regret(now, out.tolerance);
     const MeasurePlan plan =
-        plan_measurements(problem_.problem, composed_, signature, known_, with(out, MeasureOptions{}.most));
+        plan_measurements(problem_, composed_, signature, known_, with(out, MeasureOptions{}.most));
     out.certain_then = plan.certain;
     out.regret_then = regret(plan, out.tolerance);
     for (const PairToMeasure& pair : plan.next) out.next.push_back(described(pair));
@@ -107,7 +89,7 @@ class Planner {
     out.measured_error = defaults.measured_error;
     out.tolerance = defaults.tolerance;
     known_.clear();
-    const std::vector<PairQuery> pairs = possible_pairs(problem_.problem);
+    const std::vector<PairQuery> pairs = possible_pairs(problem_);
     speeds_.clear();
     for (const PairQuery& query : pairs)
       if (const double speed = measured_.speed(query); std::ranges::find(speeds_, speed) == speeds_.end())
@@ -142,7 +124,7 @@ class Planner {
     return out;
   }
 
-  SearchProblem problem_;
+  PartitionProblem problem_;
   PlanFrame& frame_;
   ProfileKeys keys_;
   ModelStageCosts composed_;
@@ -175,8 +157,8 @@ Result<MeasureReport> pairs_to_measure(const Job& job) {
   TESSERA_CHECK(has_a_choice(job));
   TESSERA_TRY(const PricedJob priced, price_job(job));
   TESSERA_TRY(PlanFrame frame, make_frame(job, priced, job.schedule));
-  TESSERA_TRY(SearchProblem problem, search_problem(job, priced, frame));
-  if (problem.problem.graph.edges.empty())
+  TESSERA_TRY(PartitionProblem problem, search_problem(job, priced, frame));
+  if (problem.graph.edges.empty())
     return bad_input(
         fmt::format("template {} overlaps no forward with a backward: there are no pairs to measure",
                     name(job.schedule)),
