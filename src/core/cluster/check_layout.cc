@@ -212,6 +212,21 @@ Status check_sequence(const Layout& l) {
   return {};
 }
 
+Status check_layer_memory(const Layout& layout, const ModelSpec& model) {
+  std::vector<std::string> kinds;
+  for (const Block& block : model.blocks) {
+    if (block.kind != BlockKind::layer && block.kind != BlockKind::mtp) continue;
+    if (std::string kind = kind_name(model, block); std::ranges::find(kinds, kind) == kinds.end())
+      kinds.push_back(std::move(kind));
+  }
+  for (const LayerMemory& entry : layout.layer_memory)
+    if (std::ranges::find(kinds, entry.kind) == kinds.end())
+      return refuse(entry.offload ? "offload" : "recompute",
+                    fmt::format("the model has no layers of kind {}", entry.kind),
+                    fmt::format("Its kinds of layers are {}.", join_words(kinds)));
+  return {};
+}
+
 }  // namespace
 
 Status check_layout(const Layout& layout, std::int64_t gpus, const ModelSpec* model, bool folding) {
@@ -221,6 +236,7 @@ Status check_layout(const Layout& layout, std::int64_t gpus, const ModelSpec* mo
   if (model == nullptr) return {};
   if (layout.ep > 1) TESSERA_CHECK(check_experts(layout, *model));
   TESSERA_CHECK(check_widths(layout, *model));
+  TESSERA_CHECK(check_layer_memory(layout, *model));
   if (layout.stages() > model->layers() + model->mtp_blocks() + 2)
     return refuse("vp",
                   fmt::format("PP × VP = {} × {} = {} stages, but the model has {} blocks", layout.pp,

@@ -23,6 +23,8 @@ constexpr auto kFields = std::to_array<Field>({
      [](Cluster& c, double v) { c.gpu.memory_bandwidth = BytesPerSecond(v * 1e12); }},
     {"multiprocessors", 1, 1e5, true, true, Concerns::speed,
      [](Cluster& c, double v) { c.gpu.multiprocessors = static_cast<int>(v); }},
+    {"host_link_gb", 0, 1e5, false, false, Concerns::capacity,
+     [](Cluster& c, double v) { c.gpu.host_link = BytesPerSecond(v * 1e9); }},
     {"scale_up_size", 1, 1e6, true, false, Concerns::fabric,
      [](Cluster& c, double v) { c.fabric.scale_up_size = static_cast<int>(v); }},
     {"scale_up_gb", 0.1, 1e5, false, true, Concerns::fabric,

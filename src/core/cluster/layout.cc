@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <string>
 #include <utility>
@@ -37,7 +38,7 @@ Status add_recompute(Cursor value, Recompute& out) {
 }
 
 // One name or a list of names.
-Result<Recompute> read_recompute(Cursor value) {
+Result<Recompute> read_units(Cursor value) {
   Recompute out;
   if (value.is_string() && value.string().value() == "none") return out;
   if (value.is_string()) {
@@ -49,6 +50,38 @@ Result<Recompute> read_recompute(Cursor value) {
         fmt::format("expected a list of units to recompute, found {}", describe(value.kind())));
   for (std::size_t i = 0; i < value.size(); ++i) TESSERA_CHECK(add_recompute(value.item(i), out));
   return out;
+}
+
+LayerMemory& entry_of(Layout& layout, std::string kind) {
+  const auto found = std::ranges::find(layout.layer_memory, kind, &LayerMemory::kind);
+  if (found != layout.layer_memory.end()) return *found;
+  return layout.layer_memory.emplace_back(
+      LayerMemory{.kind = std::move(kind), .recompute = layout.recompute});
+}
+
+// For all layers, or a map from kinds of layers. Then kinds to offload.
+Status read_memory(Cursor section, Layout& layout) {
+  const auto recompute = section.present("recompute");
+  if (recompute && recompute->is_map()) {
+    for (std::size_t i = 0; i < recompute->size(); ++i) {
+      TESSERA_TRY(entry_of(layout, std::string(recompute->key(i))).recompute, read_units(recompute->item(i)));
+    }
+  } else if (recompute && !leaves_memory_open(section)) {
+    TESSERA_TRY(layout.recompute, read_units(*recompute));
+  }
+  const auto offload = section.present("offload");
+  if (!offload) return {};
+  if (recompute && leaves_memory_open(section))
+    return offload->error("recompute: auto decides what is offloaded too",
+                          "Remove one of the two, or name what is recomputed.");
+  if (!offload->is_list())
+    return offload->error(
+        fmt::format("expected a list of kinds of layers, found {}", describe(offload->kind())));
+  for (std::size_t i = 0; i < offload->size(); ++i) {
+    TESSERA_TRY(std::string kind, offload->item(i).string());
+    entry_of(layout, std::move(kind)).offload = true;
+  }
+  return {};
 }
 
 // From the world, unless it is given; then check_layout compares.
@@ -82,9 +115,21 @@ Result<std::int64_t> read_microbatches(Cursor section, const Layout& layout) {
 
 }  // namespace
 
+LayerMemory Layout::memory_of(std::string_view kind) const {
+  const auto found = std::ranges::find(layer_memory, kind, &LayerMemory::kind);
+  if (found != layer_memory.end()) return *found;
+  return {.kind = std::string(kind), .recompute = recompute};
+}
+
+bool leaves_memory_open(Cursor section) {
+  const auto recompute = section.present("recompute");
+  if (!recompute) return !section.present("offload");
+  return recompute->is_string() && recompute->string().value() == "auto";
+}
+
 Result<Layout> read_layout(Cursor section, std::int64_t gpus) {
   TESSERA_CHECK(section.only_keys({"tp", "pp", "vp", "ep", "etp", "cp", "dp", "microbatches", "global_batch",
-                                   "microbatch_size", "sequence", "dtype", "recompute"}));
+                                   "microbatch_size", "sequence", "dtype", "recompute", "offload"}));
   Layout out;
   constexpr auto kSizes = std::to_array<std::pair<std::string_view, std::int64_t Layout::*>>({
       {"tp", &Layout::tp},
@@ -102,9 +147,7 @@ Result<Layout> read_layout(Cursor section, std::int64_t gpus) {
   if (const auto dtype = section.present("dtype")) {
     TESSERA_TRY(out.dtype, read_dtype(*dtype));
   }
-  if (const auto recompute = section.present("recompute")) {
-    TESSERA_TRY(out.recompute, read_recompute(*recompute));
-  }
+  TESSERA_CHECK(read_memory(section, out));
   TESSERA_TRY(out.dp, read_data_parallel(section, out, gpus));
   TESSERA_TRY(out.microbatches, read_microbatches(section, out));
   if (const Status sizes = check_layout_sizes(out); !sizes)

@@ -67,6 +67,16 @@ TaskCost finish(const Work& work) noexcept {
   return out;
 }
 
+// What is kept goes over the host link after F and comes back before B. While a block runs, one copy may
+// still be leaving and one be coming.
+void offload(const Context& c, BlockCost& cost) noexcept {
+  const Bytes moved = cost.memory.activation;
+  cost.memory.offloaded = moved;
+  cost.memory.activation = Bytes(0);
+  cost.memory.workspace += moved * 2.0;
+  cost.copy_time = moved / (c.gpu.host_link * c.constants.host_link_efficiency);
+}
+
 BlockCost price_block(const Context& c, const Block& block, std::string name) {
   BlockCost out;
   out.name = std::move(name);
@@ -77,18 +87,6 @@ BlockCost price_block(const Context& c, const Block& block, std::string name) {
   out.recomputed_whole = c.again.everything;
   out.memory = block_memory(c, block);
   return out;
-}
-
-// "GE"; where two distinct layers have one symbol, the later ones count on: "AE", "AE.2".
-std::string kind_name(const ModelSpec& model, const Block& block) {
-  if (block.kind == BlockKind::embedding) return "embedding";
-  if (block.kind == BlockKind::head) return "head";
-  const std::string mine = symbol(model.layer_of(block));
-  int same = 1;
-  for (std::int32_t type = 0; type < block.type; ++type)
-    if (symbol(model.layer_types[static_cast<std::size_t>(type)]) == mine) ++same;
-  return fmt::format("{}{}{}", block.kind == BlockKind::mtp ? "mtp " : "", mine,
-                     same > 1 ? fmt::format(".{}", same) : "");
 }
 
 Status check_dtype(const CostInput& input) {
@@ -112,7 +110,7 @@ Status check_dtype(const CostInput& input) {
 
 Result<ModelCost> price_model(const CostInput& input) {
   TESSERA_CHECK(check_dtype(input));
-  const Context context(input);
+  Context context(input);
   const ModelSpec& model = *input.model;
   ModelCost out;
   out.kind_of_block.reserve(model.blocks.size());
@@ -123,7 +121,11 @@ Result<ModelCost> price_model(const CostInput& input) {
     out.kind_of_block.push_back(static_cast<std::int32_t>(found - seen.begin()));
     if (found != seen.end()) continue;
     seen.push_back(key);
-    out.kinds.push_back(price_block(context, block, kind_name(model, block)));
+    std::string kind = kind_name(model, block);
+    const LayerMemory spares = input.layout->memory_of(kind);
+    context.again = computed_again(spares.recompute);
+    BlockCost& cost = out.kinds.emplace_back(price_block(context, block, std::move(kind)));
+    if (spares.offload) offload(context, cost);
   }
   return out;
 }

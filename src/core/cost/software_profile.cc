@@ -77,10 +77,10 @@ Result<SoftwareProfile> read_software(Cursor section, const Cluster& cluster) {
 }
 
 Result<CostConstants> read_constants(Cursor section) {
-  TESSERA_CHECK(
-      section.only_keys({"memory_traffic", "host_per_sublayer_ms", "host_per_expert_ms", "graphed_host",
-                         "framework_overlap", "fused_traffic", "quantised_bytes", "attention_backward",
-                         "linear_backward", "exposed_reduction", "optimizer_bytes", "context_gib"}));
+  TESSERA_CHECK(section.only_keys({"memory_traffic", "host_per_sublayer_ms", "host_per_expert_ms",
+                                   "graphed_host", "framework_overlap", "fused_traffic", "quantised_bytes",
+                                   "attention_backward", "linear_backward", "exposed_reduction",
+                                   "host_link_efficiency", "optimizer_bytes", "context_gib"}));
   CostConstants out;
   struct Factor {
     std::string_view key;
@@ -96,6 +96,7 @@ Result<CostConstants> read_constants(Cursor section) {
       {"attention_backward", &CostConstants::attention_backward, 0, 100},
       {"linear_backward", &CostConstants::linear_backward, 0, 100},
       {"exposed_reduction", &CostConstants::exposed_reduction, 0, 1},
+      {"host_link_efficiency", &CostConstants::host_link_efficiency, 0.01, 1},
       {"optimizer_bytes", &CostConstants::optimizer_bytes, 0, 1000},
   });
   for (const Factor& factor : kFactors) {

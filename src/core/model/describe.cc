@@ -53,6 +53,16 @@ std::string symbol(const Layer& layer) {
          std::string(feed_forward_name(layer).symbol);
 }
 
+std::string kind_name(const ModelSpec& model, const Block& block) {
+  if (block.kind == BlockKind::embedding) return "embedding";
+  if (block.kind == BlockKind::head) return "head";
+  const std::string mine = symbol(model.layer_of(block));
+  int same = 1;
+  for (std::int32_t type = 0; type < block.type; ++type)
+    if (symbol(model.layer_types[static_cast<std::size_t>(type)]) == mine) ++same;
+  return (block.kind == BlockKind::mtp ? "mtp " : "") + mine + (same > 1 ? "." + std::to_string(same) : "");
+}
+
 std::string describe(const Layer& layer) {
   const std::string mixer(std::visit(MixerName{}, layer.mixer).words);
   const std::string feed_forward(feed_forward_name(layer).words);

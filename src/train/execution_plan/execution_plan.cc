@@ -74,8 +74,12 @@ Status check_cost(const BlockCost& cost, std::size_t index) {
         return at(key, fmt::format("{} of {}: there is no B task that needs it", name, cost.name));
     }
   }
-  for (const Bytes bytes : {cost.memory.weights, cost.memory.gradients, cost.memory.optimizer,
-                            cost.memory.activation, cost.memory.weight_stash, cost.memory.workspace})
+  if (!amount(cost.copy_time))
+    return at(key, fmt::format("{} copies for {} s; expected a finite number ≥ 0", cost.name,
+                               cost.copy_time.value()));
+  for (const Bytes bytes :
+       {cost.memory.weights, cost.memory.gradients, cost.memory.optimizer, cost.memory.activation,
+        cost.memory.weight_stash, cost.memory.workspace, cost.memory.offloaded})
     if (!amount(bytes))
       return at(key,
                 fmt::format("{} holds {} bytes; expected a finite number ≥ 0", cost.name, bytes.value()));
@@ -199,6 +203,13 @@ Bytes ExecutionPlan::activation(StageId stage) const noexcept {
 }
 Bytes ExecutionPlan::weight_stash(StageId stage) const noexcept {
   return sum_of(*this, stage, &BlockMemory::weight_stash);
+}
+Seconds ExecutionPlan::copy_time(StageId stage) const noexcept {
+  const BlockRange range = partition.stages[stage.index()];
+  Seconds sum;
+  for (std::int32_t b = range.begin; b < range.end; ++b)
+    sum += costs[static_cast<std::size_t>(blocks[static_cast<std::size_t>(b)].cost)].copy_time;
+  return sum;
 }
 
 const PairPlan* ExecutionPlan::pair(StageId forward, StageId backward) const noexcept {

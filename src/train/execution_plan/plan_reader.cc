@@ -30,10 +30,25 @@ Result<std::int32_t> small(Cursor map, std::string_view key, std::int64_t low, s
   return static_cast<std::int32_t>(value);
 }
 
+Result<LayerMemory> read_layer_memory(Cursor node) {
+  TESSERA_CHECK(node.only_keys({"recompute", "offload"}));
+  LayerMemory entry;
+  TESSERA_TRY(const Cursor units, node.required_list("recompute"));
+  for (std::size_t i = 0; i < units.size(); ++i) {
+    TESSERA_TRY(const std::string unit, units.item(i).string());
+    const auto known = std::ranges::find(kRecomputeUnits, unit, &RecomputeUnit::name);
+    if (known == kRecomputeUnits.end())
+      return units.item(i).error(fmt::format("{} is nothing that can be recomputed", unit));
+    entry.recompute.*known->member = true;
+  }
+  TESSERA_TRY(entry.offload, node.required_boolean("offload"));
+  return entry;
+}
+
 Result<Layout> read_plan_layout(Cursor root) {
   TESSERA_TRY(const Cursor node, root.required_map("layout"));
   TESSERA_CHECK(node.only_keys({"tp", "pp", "vp", "ep", "etp", "cp", "dp", "microbatches", "microbatch_size",
-                                "sequence", "dtype", "recompute"}));
+                                "sequence", "dtype", "recompute", "layer_memory"}));
   Layout l;
   const std::pair<std::string_view, std::int64_t*> sizes[] = {{"tp", &l.tp},
                                                               {"pp", &l.pp},
@@ -60,6 +75,14 @@ Result<Layout> read_plan_layout(Cursor root) {
       return recompute.item(i).error("is nothing that can be recomputed");
   for (const RecomputeUnit& unit : kRecomputeUnits) {
     TESSERA_TRY(l.recompute.*unit.member, recompute.required_boolean(unit.name));
+  }
+  if (node.find("layer_memory")) {
+    TESSERA_TRY(const Cursor kinds, node.required_map("layer_memory"));
+    for (std::size_t i = 0; i < kinds.size(); ++i) {
+      TESSERA_TRY(LayerMemory entry, read_layer_memory(kinds.item(i)));
+      entry.kind = kinds.key(i);
+      l.layer_memory.push_back(std::move(entry));
+    }
   }
   if (auto bounded = check_layout_sizes(l); !bounded)
     return node.error(bounded.error().message, bounded.error().hint);
@@ -92,8 +115,8 @@ Result<TaskCost> read_task(Cursor node) {
   return task;
 }
 
-Result<BlockCost> read_cost(Cursor node, const Recompute& recompute) {
-  TESSERA_CHECK(node.only_keys({"name", "tasks", "memory"}));
+Result<BlockCost> read_cost(Cursor node, const Layout& layout) {
+  TESSERA_CHECK(node.only_keys({"name", "tasks", "memory", "offload"}));
   BlockCost cost;
   TESSERA_TRY(cost.name, node.required_string("name"));
   TESSERA_TRY(const Cursor tasks, node.required_map("tasks"));
@@ -105,7 +128,7 @@ Result<BlockCost> read_cost(Cursor node, const Recompute& recompute) {
           "Tasks are F_, B_, W_ or R_ and one of EMBED, ATTN, DISP, SHARED, MLP, COMB, HEAD.");
     TESSERA_TRY(cost.task(task->pass, task->kind), read_task(tasks.item(i)));
   }
-  cost.recomputed_whole = recompute.full;
+  cost.recomputed_whole = layout.memory_of(cost.name).recompute.full;
   TESSERA_TRY(const Cursor memory, node.required_map("memory"));
   TESSERA_CHECK(memory.only_keys({"dense_parameters", "expert_parameters", "embedding_parameters",
                                   "head_parameters", "weights", "gradients", "optimizer", "activation",
@@ -128,6 +151,12 @@ Result<BlockCost> read_cost(Cursor node, const Recompute& recompute) {
                                                        {"dispatch_buffers", &m.dispatch_buffers}};
   for (const auto& [key, target] : sizes) {
     TESSERA_TRY(*target, bytes(memory, key));
+  }
+  if (node.find("offload")) {
+    TESSERA_TRY(const Cursor offload, node.required_map("offload"));
+    TESSERA_CHECK(offload.only_keys({"bytes", "seconds"}));
+    TESSERA_TRY(m.offloaded, bytes(offload, "bytes"));
+    TESSERA_TRY(cost.copy_time, seconds(offload, "seconds"));
   }
   return cost;
 }
@@ -285,7 +314,7 @@ Result<ExecutionPlan> parse_plan(Cursor root) {
 
   TESSERA_TRY(const Cursor costs, root.required_list("costs"));
   for (std::size_t i = 0; i < costs.size(); ++i) {
-    TESSERA_TRY(BlockCost cost, read_cost(costs.item(i), plan.layout.recompute));
+    TESSERA_TRY(BlockCost cost, read_cost(costs.item(i), plan.layout));
     plan.costs.push_back(std::move(cost));
   }
   TESSERA_TRY(const Cursor blocks, root.required_list("blocks"));

@@ -42,7 +42,19 @@ void write_layout(Writer& out, const Layout& l) {
   std::string units;
   for (const RecomputeUnit& unit : kRecomputeUnits)
     units += fmt::format("{}{}: {}", units.empty() ? "" : ", ", unit.name, l.recompute.*unit.member);
-  out.line("   dtype: {}, recompute: {{{}}}}}", name(l.dtype), units);
+  if (l.layer_memory.empty()) {
+    out.line("   dtype: {}, recompute: {{{}}}}}", name(l.dtype), units);
+    return;
+  }
+  out.line("   dtype: {}, recompute: {{{}}},", name(l.dtype), units);
+  out.line("   layer_memory: {{");
+  for (const LayerMemory& entry : l.layer_memory) {
+    std::string own;
+    for (const RecomputeUnit& unit : kRecomputeUnits)
+      if (entry.recompute.*unit.member) own += fmt::format("{}{}", own.empty() ? "" : ", ", unit.name);
+    out.line("     {}: {{recompute: [{}], offload: {}}},", quoted(entry.kind), own, entry.offload);
+  }
+  out.line("   }}}}");
 }
 
 void write_cost(Writer& out, const BlockCost& cost) {
@@ -78,6 +90,8 @@ void write_cost(Writer& out, const BlockCost& cost) {
            number(m.weight_stash));
   out.line("             workspace: {}, dispatch_buffers: {}}}", number(m.workspace),
            number(m.dispatch_buffers));
+  if (cost.copy_time > Seconds(0))
+    out.line("    offload: {{bytes: {}, seconds: {}}}", number(m.offloaded), number(cost.copy_time));
 }
 
 }  // namespace

@@ -25,6 +25,12 @@ Seconds chain(const TaskGraph& graph) {
   return sum;
 }
 
+// From sums over the blocks before each.
+template <class Quantity>
+Quantity of(const std::vector<Quantity>& sum, BlockRange blocks) noexcept {
+  return sum[static_cast<std::size_t>(blocks.end)] - sum[static_cast<std::size_t>(blocks.begin)];
+}
+
 }  // namespace
 
 ModelStageCosts::ModelStageCosts(const CostInput& input, const ModelCost& cost, ModelCostOptions options)
@@ -45,7 +51,7 @@ ModelStageCosts::ModelStageCosts(const CostInput& input, const ModelCost& cost, 
       backward.push_back(backward_chunk({&block, 1}));
     }
     for (auto* sum : {&sums.forward_comp, &sums.forward_comm, &sums.backward_comp, &sums.backward_comm,
-                      &sums.forward_chain, &sums.backward_chain, &sums.serial})
+                      &sums.forward_chain, &sums.backward_chain, &sums.forward, &sums.backward})
       sum->resize(blocks + 1);
     for (std::size_t b = 0; b < blocks; ++b) {
       const auto kind = static_cast<std::size_t>(cost.kind_of_block[b]);
@@ -56,8 +62,8 @@ ModelStageCosts::ModelStageCosts(const CostInput& input, const ModelCost& cost, 
       sums.backward_comm[b + 1] = sums.backward_comm[b] + g.load(Resource::comm);
       sums.forward_chain[b + 1] = sums.forward_chain[b] + chain(f);
       sums.backward_chain[b + 1] = sums.backward_chain[b] + chain(g);
-      sums.serial[b + 1] = sums.serial[b] + f.load(Resource::comp) + f.load(Resource::comm) +
-                           g.load(Resource::comp) + g.load(Resource::comm);
+      sums.forward[b + 1] = sums.forward[b] + f.load(Resource::comp) + f.load(Resource::comm);
+      sums.backward[b + 1] = sums.backward[b] + g.load(Resource::comp) + g.load(Resource::comm);
     }
   }
   // The tables keep the addresses of the kinds.
@@ -69,8 +75,12 @@ ModelStageCosts::ModelStageCosts(const CostInput& input, const ModelCost& cost, 
     tables_.push_back(&own_.emplace_back(sums_[s].kinds, PairOptions{.interference = options_.interference}));
   }
   activation_.resize(blocks + 1);
-  for (std::size_t b = 0; b < blocks; ++b)
-    activation_[b + 1] = activation_[b] + cost.of(BlockId(static_cast<std::int64_t>(b))).memory.activation;
+  copy_.resize(blocks + 1);
+  for (std::size_t b = 0; b < blocks; ++b) {
+    const BlockCost& block = cost.of(BlockId(static_cast<std::int64_t>(b)));
+    activation_[b + 1] = activation_[b] + block.memory.activation;
+    copy_[b + 1] = copy_[b] + block.copy_time;
+  }
 }
 
 std::size_t ModelStageCosts::speed_of(StageId stage) const noexcept {
@@ -87,15 +97,16 @@ PairKey ModelStageCosts::key(const PairQuery& query) const {
   return {kinds(query.forward_blocks), kinds(query.backward_blocks)};
 }
 
+Seconds ModelStageCosts::copies(const PairQuery& query) const noexcept {
+  return std::max(of(copy_, query.forward_blocks), of(copy_, query.backward_blocks));
+}
+
 Seconds ModelStageCosts::bound(const PairQuery& query) const {
   const Sums& sums = sums_[speed_of(query.forward)];
-  const auto of = [](const std::vector<Seconds>& sum, BlockRange blocks) {
-    return sum[static_cast<std::size_t>(blocks.end)] - sum[static_cast<std::size_t>(blocks.begin)];
-  };
   const BlockRange f = query.forward_blocks, b = query.backward_blocks;
   const Seconds bound = std::max({of(sums.forward_comp, f) + of(sums.backward_comp, b),
                                   of(sums.forward_comm, f) + of(sums.backward_comm, b),
-                                  of(sums.forward_chain, f), of(sums.backward_chain, b)});
+                                  of(sums.forward_chain, f), of(sums.backward_chain, b), copies(query)});
   // Differences of sums may be off in the last bits; a bound must not be.
   return bound * (1 - 1e-12);
 }
@@ -109,14 +120,15 @@ std::vector<Seconds> ModelStageCosts::times(std::span<const PairQuery> queries) 
   out.reserve(queries.size());
   for (const PairQuery& query : queries) {
     const std::size_t speed = speed_of(query.forward);
-    out.push_back(tables_[speed]->at(keys[speed][next[speed]++]).slowed);
+    out.push_back(std::max(tables_[speed]->at(keys[speed][next[speed]++]).slowed, copies(query)));
   }
   return out;
 }
 
 Seconds ModelStageCosts::alone(StageId stage, BlockRange blocks) const {
-  const std::vector<Seconds>& serial = sums_[speed_of(stage)].serial;
-  return serial[static_cast<std::size_t>(blocks.end)] - serial[static_cast<std::size_t>(blocks.begin)];
+  const Sums& sums = sums_[speed_of(stage)];
+  return std::max(of(sums.forward, blocks), of(copy_, blocks)) +
+         std::max(of(sums.backward, blocks), of(copy_, blocks));
 }
 
 Bytes ModelStageCosts::held(StageId, BlockRange blocks) const {
@@ -127,8 +139,7 @@ Bytes ModelStageCosts::held(StageId, BlockRange blocks) const {
 }
 
 Bytes ModelStageCosts::activation(StageId, BlockRange blocks) const {
-  return activation_[static_cast<std::size_t>(blocks.end)] -
-         activation_[static_cast<std::size_t>(blocks.begin)];
+  return of(activation_, blocks);
 }
 
 Bytes ModelStageCosts::workspace(BlockRange blocks, bool pairs) const {

@@ -92,6 +92,7 @@ std::string cost_fingerprint(const ExecutionPlan& plan) {
     add(cost.memory.activation.value());
     add(cost.memory.weight_stash.value());
     add(cost.memory.workspace.value());
+    if (cost.copy_time > Seconds(0)) add(cost.copy_time.value());
   }
   add(plan.interference.compute_bound_rate);
   add(plan.interference.memory_bound_rate);
@@ -116,12 +117,12 @@ std::string model_fingerprint(const ModelSpec& model) {
 
 std::string cluster_fingerprint(const Cluster& c) {
   const Fabric& f = c.fabric;
-  std::string bytes =
-      fmt::format("{};{};{};{};{};{};{};{};{};{};{};{};{};{}", c.name, c.gpu.name, c.gpu.memory.value(),
-                  c.gpu.memory_bandwidth.value(), c.gpu.multiprocessors, f.scale_up_size,
-                  f.scale_up_bandwidth.value(), f.scale_out_bandwidth.value(), f.scale_up_efficiency,
-                  f.scale_out_efficiency, f.scale_up_latency.value(), f.scale_out_latency.value(),
-                  f.communication_multiprocessors, f.bandwidth_per_multiprocessor.value());
+  std::string bytes = fmt::format(
+      "{};{};{};{};{};{};{};{};{};{};{};{};{};{};{}", c.name, c.gpu.name, c.gpu.memory.value(),
+      c.gpu.memory_bandwidth.value(), c.gpu.multiprocessors, c.gpu.host_link.value(), f.scale_up_size,
+      f.scale_up_bandwidth.value(), f.scale_out_bandwidth.value(), f.scale_up_efficiency,
+      f.scale_out_efficiency, f.scale_up_latency.value(), f.scale_out_latency.value(),
+      f.communication_multiprocessors, f.bandwidth_per_multiprocessor.value());
   for (const FlopsPerSecond peak : c.gpu.peak) bytes += fmt::format(";{}", peak.value());
   for (const double speed : c.rank_speed) bytes += fmt::format(";{}", speed);
   return fingerprint(bytes);
@@ -137,6 +138,10 @@ std::string layout_fingerprint(const ExecutionPlan& plan) {
   for (const bool unit :
        {r.full, r.mla_up_projection, r.moe, r.moe_activation, r.shared_experts, r.core_attention, r.norm})
     bytes += unit ? ";1" : ";0";
+  for (const LayerMemory& entry : l.layer_memory) {
+    bytes += fmt::format(";{};{}", entry.kind, entry.offload);
+    for (const RecomputeUnit& unit : kRecomputeUnits) bytes += entry.recompute.*unit.member ? ";1" : ";0";
+  }
   for (const BlockRange& range : plan.partition.stages)
     bytes += fmt::format(";{}-{}", range.begin, range.end);
   return fingerprint(bytes);

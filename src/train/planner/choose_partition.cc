@@ -17,6 +17,18 @@ constexpr std::int32_t kKept = 50;
 // Rounds of the descent; each moves the one boundary that helps most.
 constexpr int kMostDescents = 24;
 
+// What the stages of a rank may fill: the rest is buffers, context, and the workspace of its blocks.
+void set_budgets(const Job& job, const PricedJob& priced, const PlanFrame& frame,
+                 const ModelStageCosts& costs, PartitionProblem& problem) {
+  const Bytes limit = frame.plan.memory_limit * kUsableMemory;
+  if (limit.value() <= 0) return;
+  const auto ranks = static_cast<std::size_t>(job.layout.pp);
+  const bool pairs = !problem.graph.edges.empty();
+  const Bytes workspace = costs.workspace({0, problem.blocks}, pairs);
+  const Bytes transfer = job.layout.pp > 1 ? priced.transfer.bytes * 4.0 : Bytes(0);
+  problem.budget.assign(ranks, limit - workspace - transfer - job.constants.context);
+}
+
 bool better(const Candidate& a, const Candidate& b) noexcept {
   return std::tuple(!a.usable, a.iteration) < std::tuple(!b.usable, b.iteration);
 }
@@ -24,25 +36,14 @@ bool better(const Candidate& a, const Candidate& b) noexcept {
 class Search {
  public:
   Search(const Job& job, const PricedJob& priced, PlanFrame& frame)
-      : job_(job), priced_(priced), frame_(frame), costs_(job, priced, frame) {
-    problem_.blocks = static_cast<std::int32_t>(job.model.blocks.size());
-    problem_.graph = overlap_graph(frame.plan.actions);
-    problem_.empty_stages = job.placement.empty_stages;
-  }
-
-  Result<PartitionProblem> problem() {
-    TESSERA_TRY(const Partition serial, start());
-    const WindowOptions options{.solve = {.incumbent = serial}};
-    const WindowResult found = solve_in_window(problem_, legal_, costs_, serial, options);
-    problem_.places = places_around(legal_, found.center, options.window);
-    return std::move(problem_);
-  }
+      : job_(job), priced_(priced), frame_(frame), costs_(job, priced, frame) {}
 
   Result<PartitionSearch> run() {
-    TESSERA_TRY(const Partition serial, start());
+    TESSERA_TRY(task_, partition_task(job_, priced_, frame_, costs_));
+    const Partition& serial = task_.serial;
     PartitionSearch out;
     const WindowOptions options{.solve = {.keep = 2 * kKept, .incumbent = serial}};
-    out.solved = solve_in_window(problem_, legal_, costs_, serial, options).result;
+    out.solved = solve_in_window(task_.problem, task_.legal, costs_, serial, options).result;
     if (out.solved.best.empty()) {
       TESSERA_TRY(const std::vector<Candidate> only, simulated({serial}));
       out.chosen = out.serial = out.proxy = only.front();
@@ -65,25 +66,6 @@ class Search {
   }
 
  private:
-  // The rules and limits of the job; gives the partition to start from.
-  Result<Partition> start() {
-    TESSERA_TRY(legal_, legal_places(job_.model, problem_.graph.rank_of_stage, job_.placement));
-    set_budgets();
-    return serial_balanced_partition(job_.model, serial_times(job_.model, priced_.cost), job_.layout.stages(),
-                                     stage_speeds(job_));
-  }
-
-  // What the stages of a rank may fill: the rest is buffers, context, and the workspace of its blocks.
-  void set_budgets() {
-    const Bytes limit = frame_.plan.memory_limit * kUsableMemory;
-    if (limit.value() <= 0) return;
-    const auto ranks = static_cast<std::size_t>(job_.layout.pp);
-    const bool pairs = !problem_.graph.edges.empty();
-    const Bytes workspace = costs_.workspace({0, problem_.blocks}, pairs);
-    const Bytes transfer = job_.layout.pp > 1 ? priced_.transfer.bytes * 4.0 : Bytes(0);
-    problem_.budget.assign(ranks, limit - workspace - transfer - job_.constants.context);
-  }
-
   // The optimum first, serial balance second, then the best of both proxies and the rivals.
   [[nodiscard]] std::vector<Partition> pool(std::vector<PartitionChoice> best,
                                             const Partition& serial) const {
@@ -106,8 +88,9 @@ class Search {
 
   [[nodiscard]] bool legal(const Partition& partition) const {
     for (std::size_t s = 1; s < partition.stages.size(); ++s)
-      if (std::ranges::find(legal_[s - 1], partition.stages[s].begin) == legal_[s - 1].end()) return false;
-    return problem_.empty_stages ||
+      if (std::ranges::find(task_.legal[s - 1], partition.stages[s].begin) == task_.legal[s - 1].end())
+        return false;
+    return task_.problem.empty_stages ||
            std::ranges::none_of(partition.stages, [](BlockRange range) { return range.begin == range.end; });
   }
 
@@ -162,8 +145,8 @@ class Search {
 
   [[nodiscard]] Seconds slowest(const Partition& partition) {
     Seconds out;
-    for (const OverlapEdge& edge : problem_.graph.edges) out = std::max(out, time_of(edge, partition));
-    for (const AloneStage& alone : problem_.graph.alone)
+    for (const OverlapEdge& edge : task_.problem.graph.edges) out = std::max(out, time_of(edge, partition));
+    for (const AloneStage& alone : task_.problem.graph.alone)
       out = std::max(out, costs_.alone(alone.stage, partition.stages[alone.stage.index()]));
     return out;
   }
@@ -175,7 +158,7 @@ class Search {
       BoundaryMove move{.stage = StageId(static_cast<std::int64_t>(s)),
                         .from = serial.stages[s].begin,
                         .to = chosen.stages[s].begin};
-      for (const OverlapEdge& edge : problem_.graph.edges) {
+      for (const OverlapEdge& edge : task_.problem.graph.edges) {
         const bool touches = edge.forward.index() + 1 == s || edge.forward.index() == s ||
                              edge.backward.index() + 1 == s || edge.backward.index() == s;
         if (!touches) continue;
@@ -196,18 +179,32 @@ class Search {
   const PricedJob& priced_;
   PlanFrame& frame_;
   MeasuredStageCosts costs_;
-  PartitionProblem problem_;
-  std::vector<std::vector<std::int32_t>> legal_;
+  PartitionTask task_;
 };
 
 }  // namespace
 
-Result<PartitionSearch> search_partition(const Job& job, const PricedJob& priced, PlanFrame& frame) {
-  return Search(job, priced, frame).run();
+ModelStageCosts stage_costs(const Job& job, const PricedJob& priced, PlanFrame& frame) {
+  return ModelStageCosts(
+      priced.input, priced.cost,
+      {.interference = priced.interference, .stage_speed = stage_speeds(job), .nominal = &frame.pairs});
 }
 
-Result<PartitionProblem> search_problem(const Job& job, const PricedJob& priced, PlanFrame& frame) {
-  return Search(job, priced, frame).problem();
+Result<PartitionTask> partition_task(const Job& job, const PricedJob& priced, const PlanFrame& frame,
+                                     const ModelStageCosts& costs) {
+  PartitionTask out;
+  out.problem.blocks = static_cast<std::int32_t>(job.model.blocks.size());
+  out.problem.graph = overlap_graph(frame.plan.actions);
+  out.problem.empty_stages = job.placement.empty_stages;
+  TESSERA_TRY(out.legal, legal_places(job.model, out.problem.graph.rank_of_stage, job.placement));
+  TESSERA_TRY(out.serial, serial_balanced_partition(job.model, serial_times(job.model, priced.cost),
+                                                    job.layout.stages(), stage_speeds(job)));
+  set_budgets(job, priced, frame, costs, out.problem);
+  return out;
+}
+
+Result<PartitionSearch> search_partition(const Job& job, const PricedJob& priced, PlanFrame& frame) {
+  return Search(job, priced, frame).run();
 }
 
 }  // namespace tessera::train

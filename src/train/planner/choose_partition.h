@@ -5,20 +5,29 @@
 // together with the rivals; the winner then descends by moving single boundaries, on the simulator.
 #pragma once
 
+#include <vector>
+
 #include "assemble.h"
 #include "tessera/core/base/result.h"
+#include "tessera/train/partition/model_costs.h"
 #include "tessera/train/planner/plan.h"
 
 namespace tessera::train {
+
+/// What a job's partition has to satisfy, and where a search for it starts.
+struct PartitionTask {
+  PartitionProblem problem;                      ///< without places: see solve_in_window
+  std::vector<std::vector<std::int32_t>> legal;  ///< as legal_places gives
+  Partition serial;  ///< balanced by serial time; knows no placement and no memory
+};
+[[nodiscard]] Result<PartitionTask> partition_task(const Job& job, const PricedJob& priced,
+                                                   const PlanFrame& frame, const ModelStageCosts& costs);
+/// Of the frame's job; `frame` and `priced` must outlive it.
+[[nodiscard]] ModelStageCosts stage_costs(const Job& job, const PricedJob& priced, PlanFrame& frame);
 
 /// Errors: as the job's rules. When no partition fits the memory the serial-balanced one is chosen, unusable,
 /// and `solved.obstacle` says what it lacks.
 [[nodiscard]] Result<PartitionSearch> search_partition(const Job& job, const PricedJob& priced,
                                                        PlanFrame& frame);
-
-/// The problem that the search solves, with the places of the window in which its optimum lies. Errors: as
-/// the job's rules.
-[[nodiscard]] Result<PartitionProblem> search_problem(const Job& job, const PricedJob& priced,
-                                                      PlanFrame& frame);
 
 }  // namespace tessera::train

@@ -32,14 +32,23 @@ std::string mesh_words(const Job& job) {
 
 std::string shape_words(const Job& job) {
   const Layout& l = job.layout;
-  std::string recompute;
-  for (const RecomputeUnit& unit : kRecomputeUnits)
-    if (l.recompute.*unit.member) recompute += (recompute.empty() ? "" : ",") + std::string(unit.name);
-  std::string out =
-      fmt::format("hidden={} sequences={} sequence={} dtype={} recompute={}", job.model.hidden,
-                  l.microbatch_size, l.sequence, name(l.dtype), recompute.empty() ? "none" : recompute);
+  std::string out = fmt::format("hidden={} sequences={} sequence={} dtype={}", job.model.hidden,
+                                l.microbatch_size, l.sequence, name(l.dtype));
   if (job.model.residual_streams != 1) out += fmt::format(" streams={}", job.model.residual_streams);
   if (job.model.norms_per_sublayer != 1) out += fmt::format(" norms={}", job.model.norms_per_sublayer);
+  return out;
+}
+
+// A layer with what is computed again and what share of what it keeps goes to the host.
+std::string kind_words(const Job& job, const Block& block) {
+  std::string out = block_words(job.model, block);
+  if (block.kind != BlockKind::layer && block.kind != BlockKind::mtp) return out;
+  const LayerMemory memory = job.layout.memory_of(kind_name(job.model, block));
+  std::string again;
+  for (const RecomputeUnit& unit : kRecomputeUnits)
+    if (memory.recompute.*unit.member) again += (again.empty() ? "" : ",") + std::string(unit.name);
+  if (!again.empty()) out += fmt::format("+recompute({})", again);
+  if (memory.offload > 0) out += fmt::format("+offload({})", exact(memory.offload));
   return out;
 }
 
@@ -85,7 +94,7 @@ ProfileKeys::ProfileKeys(const Job& job, const ModelCost& cost)
       software_(software_words(job)) {
   for (std::size_t b = 0; b < cost.kind_of_block.size(); ++b) {
     std::string& words = kinds_[static_cast<std::size_t>(cost.kind_of_block[b])];
-    if (words.empty()) words = block_words(job.model, job.model.blocks[b]);
+    if (words.empty()) words = kind_words(job, job.model.blocks[b]);
   }
 }
 

@@ -10,6 +10,7 @@
 #include "choose_partition.h"
 #include "measured_stage_costs.h"
 #include "tessera/train/partition/measure.h"
+#include "tessera/train/planner/plan.h"
 
 namespace tessera::train {
 namespace {
@@ -35,16 +36,23 @@ double regret(const MeasurePlan& plan, double tolerance) {
 
 class Planner {
  public:
-  Planner(const Job& job, const PricedJob& priced, PlanFrame& frame, PartitionProblem problem)
-      : problem_(std::move(problem)),
-        frame_(frame),
+  Planner(const Job& job, const PricedJob& priced, PlanFrame& frame)
+      : frame_(frame),
         keys_(job, priced.cost),
-        composed_(
-            priced.input, priced.cost,
-            {.interference = priced.interference, .stage_speed = stage_speeds(job), .nominal = &frame.pairs}),
+        composed_(stage_costs(job, priced, frame)),
         measured_(job, priced, frame) {}
 
-  Result<MeasureReport> run() {
+  Result<MeasureReport> run(const Job& job, const PricedJob& priced) {
+    TESSERA_TRY(PartitionTask task, partition_task(job, priced, frame_, measured_));
+    if (task.problem.graph.edges.empty())
+      return bad_input(
+          fmt::format("template {} overlaps no forward with a backward: there are no pairs to measure",
+                      name(job.schedule)),
+          "Use template interleaved-overlap.");
+    const WindowOptions options{.solve = {.incumbent = task.serial}};
+    const WindowResult found = solve_in_window(task.problem, task.legal, measured_, task.serial, options);
+    problem_ = std::move(task.problem);
+    problem_.places = places_around(task.legal, found.center, options.window);
     const SignatureOf signature = [this](const PairQuery& query) { return signature_of(query); };
     MeasureReport out;
     look_up(out);
@@ -157,16 +165,20 @@ Result<MeasureReport> pairs_to_measure(const Job& job) {
   TESSERA_CHECK(has_a_choice(job));
   TESSERA_TRY(const PricedJob priced, price_job(job));
   TESSERA_TRY(PlanFrame frame, make_frame(job, priced, job.schedule));
-  TESSERA_TRY(PartitionProblem problem, search_problem(job, priced, frame));
-  if (problem.graph.edges.empty())
-    return bad_input(
-        fmt::format("template {} overlaps no forward with a backward: there are no pairs to measure",
-                    name(job.schedule)),
-        "Use template interleaved-overlap.");
-  TESSERA_TRY(MeasureReport out, Planner(job, priced, frame, std::move(problem)).run());
-  out.model = job.model.name;
-  out.device = job.cluster.gpu.name;
-  out.schedule = frame.plan.schedule;
+  auto out = Planner(job, priced, frame).run(job, priced);
+  if (!out && out.error().kind == ErrorKind::infeasible && job.memory_open) {
+    // As the plan does: find room first.
+    TESSERA_TRY(const PlanReport plan, make_plan(job, {.slices = false, .baselines = false}));
+    if (!plan.usable) return out;
+    Job decided = job;
+    decided.layout = plan.plan.layout;
+    decided.memory_open = false;
+    return pairs_to_measure(decided);
+  }
+  if (!out) return out;
+  out->model = job.model.name;
+  out->device = job.cluster.gpu.name;
+  out->schedule = frame.plan.schedule;
   return out;
 }
 

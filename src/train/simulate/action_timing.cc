@@ -55,13 +55,19 @@ ActionTiming serial_timing(const TaskGraph& graph, bool forward) {
   return summed(std::move(tasks), now);
 }
 
+// The pair of the action where its time was measured; else null.
+const PairPlan* measured(const ExecutionPlan& plan, const Action& action) {
+  if (action.kind != ActionKind::overlap || !is_measured(action)) return nullptr;
+  const PairPlan* pair = plan.pair(action.stage, action.backward_stage);
+  return pair != nullptr && pair->measured ? pair : nullptr;
+}
+
 Result<ActionTiming> pair_timing(const ExecutionPlan& plan, const Action& action) {
   TESSERA_TRY(PairRun run, pair_run(plan, action));
   run.graph = at_rank_speed(plan, action.stage, std::move(run.graph));
   const PairSchedule schedule = run_order(run.graph, run.order, plan.interference);
-  double stretch = 1;
-  if (const PairPlan* pair = plan.pair(action.stage, action.backward_stage); is_measured(action))
-    stretch = measured_stretch(*pair, schedule.makespan);
+  const PairPlan* pair = measured(plan, action);
+  const double stretch = pair != nullptr ? measured_stretch(*pair, schedule.makespan) : 1;
   std::vector<TaskTiming> tasks;
   tasks.reserve(run.order.size());
   for (const TaskId id : run.order) {
@@ -70,6 +76,15 @@ Result<ActionTiming> pair_timing(const ExecutionPlan& plan, const Action& action
                      schedule.start[id.index()] * stretch, schedule.end[id.index()] * stretch});
   }
   return summed(std::move(tasks), schedule.makespan * stretch);
+}
+
+// What is offloaded leaves while the forward runs and comes back while the backward does, in a pair both at
+// once; no action is over before its copies.
+Seconds copies(const ExecutionPlan& plan, const Action& action) {
+  const Seconds one_way = plan.copy_time(action.stage);
+  if (action.kind == ActionKind::weight_gradient) return {};
+  return action.kind == ActionKind::overlap ? std::max(one_way, plan.copy_time(action.backward_stage))
+                                            : one_way;
 }
 
 Result<ActionTiming> timing_of(const ExecutionPlan& plan, const Action& action) {
@@ -123,6 +138,8 @@ Result<ActionTimings> ActionTimings::build(const ExecutionPlan& plan) {
               : alone[4 * action.stage.index() + static_cast<std::size_t>(action.kind)];
       if (known == kUnknown) {
         TESSERA_TRY(ActionTiming timing, timing_of(plan, action));
+        // What was measured has its copies in it.
+        if (!measured(plan, action)) timing.duration = std::max(timing.duration, copies(plan, action));
         known = static_cast<std::int32_t>(timings.distinct.size());
         timings.distinct.push_back(std::move(timing));
       }

@@ -51,7 +51,7 @@ TEST(ProfileKeys, SayWhatTheyAreOf) {
             "moe(experts=512,top_k=10,width=512,shared=512,gated=1,shared_gate=1), "
             "softmax(query_heads=16,kv_heads=2,head_dim=256,value_dim=256,output_gate=1,query_key_norm=1)+"
             "moe(experts=512,top_k=10,width=512,shared=512,gated=1,shared_gate=1)] "
-            "hidden=2048 sequences=1 sequence=4096 dtype=bf16 recompute=none");
+            "hidden=2048 sequences=1 sequence=4096 dtype=bf16");
   EXPECT_EQ(key.schedule, schedule_hash(std::vector<std::string>{"F_ATTN:L0", "B_ATTN:L0"}));
   EXPECT_EQ(key.schedule.size(), 16U);
   EXPECT_EQ(key.software,
@@ -90,6 +90,9 @@ TEST(ProfileKeys, TellOtherMeasurementsApart) {
   expect_new(key_of(job_with(), 1, {{1, 2}, {0, 1, 1}}));
   expect_new(key_of(job_with(), 1, {{}, {1, 2}}));
   expect_new(key_of(job_with(), 1, {{0, 1, 1}, {2, 1}}));
+  expect_new(key_of(job_with(", recompute: {GE: norm}")));
+  expect_new(key_of(job_with(", recompute: {GE: [norm, moe]}")));
+  expect_new(key_of(job_with(", offload: {GE: 0.5}")));
   Job longer = job_with();
   longer.layout.sequence = 8192;
   expect_new(key_of(longer));

@@ -37,7 +37,8 @@ struct Gpu {
   std::array<FlopsPerSecond, 4> peak{};  ///< dense, by Dtype; 0 = the device has no such unit
   Bytes memory;                          ///< as sold, GB = 1e9 bytes
   BytesPerSecond memory_bandwidth;
-  int multiprocessors = 0;  ///< SMs, CUs or cube cores
+  int multiprocessors = 0;   ///< SMs, CUs or cube cores
+  BytesPerSecond host_link;  ///< to the host's memory, one direction; 0 = no figure, so nothing is offloaded
   std::vector<TableRelative>
       relatives;  ///< asked in this order for a kernel the device has no table of its own for
   [[nodiscard]] FlopsPerSecond peak_of(Dtype dtype) const noexcept {

@@ -3,7 +3,9 @@
 
 #include <array>
 #include <cstdint>
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include "tessera/core/base/document.h"
 #include "tessera/core/base/result.h"
@@ -41,6 +43,15 @@ inline constexpr std::array<RecomputeUnit, 7> kRecomputeUnits{{
     {"norm", &Recompute::norm},
 }};
 
+/// How the layers of one kind spare memory, where that is not `Layout::recompute`.
+struct LayerMemory {
+  std::string kind;  ///< "GE", "AE.2", "mtp AE": see kind_name
+  Recompute recompute;
+  /// What a microbatch keeps between F and B goes to the host's memory after F and comes back before B.
+  bool offload = false;
+  bool operator==(const LayerMemory&) const = default;
+};
+
 struct Layout {
   std::int64_t tp = 1;               ///< tensor parallel
   std::int64_t pp = 1;               ///< pipeline parallel: ranks of one pipeline
@@ -54,8 +65,11 @@ struct Layout {
   std::int64_t sequence = 4096;      ///< tokens
   Dtype dtype = Dtype::bf16;
   Recompute recompute;
+  std::vector<LayerMemory> layer_memory;  ///< by kind; each at most once
   bool operator==(const Layout&) const = default;
 
+  /// Of the layers of this kind: their own entry, else the layout's recompute without offload.
+  [[nodiscard]] LayerMemory memory_of(std::string_view kind) const;
   [[nodiscard]] std::int64_t world() const noexcept { return tp * pp * cp * dp; }
   [[nodiscard]] std::int64_t stages() const noexcept { return pp * vp; }
   /// Data parallel of the experts = world / (pp·ep·etp).
@@ -73,8 +87,12 @@ struct Layout {
 [[nodiscard]] Status check_layout_sizes(const Layout& layout);
 
 /// The `layout:` section of a job. `dp` may be left out (the world decides), or `global_batch` (sequences)
-/// given instead of `microbatches`.
+/// given instead of `microbatches`. `recompute: auto`, also what a missing key means, leaves recompute and
+/// offload to the planner: see leaves_memory_open.
 [[nodiscard]] Result<Layout> read_layout(Cursor section, std::int64_t gpus);
+
+/// Whether a job's `layout:` section leaves recompute and offload to the planner.
+[[nodiscard]] bool leaves_memory_open(Cursor section);
 
 /// The rules a layout must keep on this world and with this model, check_layout_sizes first; the error names
 /// the rule and the numbers: world = tp·pp·cp·dp; experts fold over the ranks of one stage, (world/pp) %

@@ -51,6 +51,7 @@ struct BlockMemory {
   Bytes weight_stash;      ///< B → W, per microbatch: inputs and output gradients W still needs
   Bytes workspace;         ///< while the block runs: dispatch buffers, and what recompute brings back
   Bytes dispatch_buffers;  ///< of the workspace, at the fullest rank
+  Bytes offloaded;         ///< on the host from F to B, per microbatch; not in `activation`
 };
 
 struct BlockCost {
@@ -61,6 +62,9 @@ struct BlockCost {
   /// Layers are computed again as a whole (layout.recompute.full): R_MLP reads what R_ATTN makes.
   bool recomputed_whole = false;
   BlockMemory memory;
+  /// Of `memory.offloaded` over the host link, once after F and once before B. The link copies both ways at
+  /// once, beside compute and communication; a chunk lasts at least as long as its copies.
+  Seconds copy_time;
 
   [[nodiscard]] TaskCost& task(Pass pass, TaskKind kind) noexcept {
     return tasks[static_cast<std::size_t>(pass)][static_cast<std::size_t>(kind)];

@@ -49,10 +49,11 @@ struct CostConstants {
   double fused_traffic = 1.0;  ///< × elementwise bytes with a fused grouped MLP. At 1 fusion saves host time
                                ///< only: no measurement of the bytes it saves is published, and a fit to the
                                ///< runs of BENCH=validate (0.67 to 0.73) would make that bench no test
-  double quantised_bytes = 0.5;     ///< × the cast traffic of low-precision operands
-  double attention_backward = 3.2;  ///< × forward core time
-  double linear_backward = 2.75;    ///< × forward core time of delta-rule, scan and lightning cores
-  double exposed_reduction = 0.1;   ///< share of the gradient reduction that never hides
+  double quantised_bytes = 0.5;       ///< × the cast traffic of low-precision operands
+  double attention_backward = 3.2;    ///< × forward core time
+  double linear_backward = 2.75;      ///< × forward core time of delta-rule, scan and lightning cores
+  double exposed_reduction = 0.1;     ///< share of the gradient reduction that never hides
+  double host_link_efficiency = 0.8;  ///< share of the host link that copies of pinned memory reach; assumed
   double optimizer_bytes =
       30;  ///< per parameter of the local shard and step: fp32 gradient, master weight
            ///< and two moments read (16), the latter three (12) and a bf16 weight written

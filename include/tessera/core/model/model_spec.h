@@ -191,6 +191,9 @@ struct ModelSpec {
 /// (short convolution) and "" for no mixer; then "E" for a MoE, also one beside a dense part, or "D": as in
 /// "GE".
 [[nodiscard]] std::string symbol(const Layer& layer);
+/// "GE", "embedding", "head", "mtp AE"; where two distinct layers have one symbol, the later ones count on:
+/// "AE", "AE.2". Blocks of equal names are alike.
+[[nodiscard]] std::string kind_name(const ModelSpec& model, const Block& block);
 /// In words: "Gated DeltaNet + MoE", "softmax + dense".
 [[nodiscard]] std::string describe(const Layer& layer);
 /// The symbols of all layers (no MTP), separated by blanks, written out in full: "GE GE GE AE …".

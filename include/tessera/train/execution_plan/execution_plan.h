@@ -120,6 +120,8 @@ struct ExecutionPlan {
   [[nodiscard]] TaskGraph backward_graph(StageId stage, Backward part = Backward::full) const;
   [[nodiscard]] Bytes activation(StageId stage) const noexcept;    ///< of one microbatch, F → B
   [[nodiscard]] Bytes weight_stash(StageId stage) const noexcept;  ///< of one microbatch, B → W
+  /// Of what one microbatch offloads, one way.
+  [[nodiscard]] Seconds copy_time(StageId stage) const noexcept;
   /// The plan of this pair; null when the template never overlaps it.
   [[nodiscard]] const PairPlan* pair(StageId forward, StageId backward) const noexcept;
 };

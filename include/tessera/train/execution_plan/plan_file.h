@@ -3,14 +3,15 @@
 //   tessera_plan: 1      version; a reader refuses a newer one
 //   model, device        names
 //   fingerprints         {model, cluster, layout, costs}: 16 hexadecimal digits each
-//   layout               parallel sizes, shapes, dtype, recompute switches
+//   layout               parallel sizes, shapes, dtype, recompute switches; where kinds of layers differ,
+//                        layer_memory: {kind: {recompute, offload}}
 //   schedule             {template, group}
 //   blocks               a list of {kind, layer, cost}, cost an index into costs
-//   costs                a list of {name, tasks, memory}; a task is {seconds, error, compute_share, bytes,
-//                        sources: {name: [seconds, error]}}
+//   costs                a list of {name, tasks, memory}, with {bytes, seconds} of its offload if any; a
+//                        task is {seconds, error, compute_share, bytes, sources: {name: [seconds, error]}}
 //   partition            a list of [begin, end) block numbers, one per stage
-//   actions              {microbatches, rank_of_stage, ranks}; a rank is one line "0F0 0F1
-//                        (2F3;0B0)OVERLAP_F_B …"
+//   actions              {microbatches, rank_of_stage, ranks}
+//                        a rank is one line "0F0 0F1 (2F3;0B0)OVERLAP_F_B …"
 //   pairs                a list of {forward, backward, makespan, nominal, bound, sequence}, and measured:
 //                        [seconds, relative error] where the pair was measured
 //   interference, transfer, rank_speed, step, memory {limit, ranks}, flops_per_token, peak_flops

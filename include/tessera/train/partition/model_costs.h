@@ -28,9 +28,9 @@ class ModelStageCosts : public StageCosts {
   /// `input` and `cost` must outlive it.
   ModelStageCosts(const CostInput& input, const ModelCost& cost, ModelCostOptions options);
 
-  /// Loads and chains: what no interleaving can be shorter than.
+  /// Loads, chains and copies to and from the host: what no interleaving can be shorter than.
   [[nodiscard]] Seconds bound(const PairQuery& query) const override;
-  /// Makespans under interference of the best order known, every W included.
+  /// Makespans under interference of the best order known, every W included; not shorter than the copies.
   [[nodiscard]] std::vector<Seconds> times(std::span<const PairQuery> queries) override;
   [[nodiscard]] Seconds alone(StageId stage, BlockRange blocks) const override;
   /// Weights, gradients and optimizer state. Workspace is shared by a rank's blocks: see workspace().
@@ -48,9 +48,10 @@ class ModelStageCosts : public StageCosts {
     std::vector<BlockCost> kinds;
     std::vector<Seconds> forward_comp, forward_comm, backward_comp, backward_comm;  // backward with W
     std::vector<Seconds> forward_chain, backward_chain;                             // without leaves
-    std::vector<Seconds> serial;
+    std::vector<Seconds> forward, backward;
   };
   [[nodiscard]] std::size_t speed_of(StageId stage) const noexcept;
+  [[nodiscard]] Seconds copies(const PairQuery& query) const noexcept;
   [[nodiscard]] PairKey key(const PairQuery& query) const;
 
   const CostInput& input_;
@@ -61,6 +62,7 @@ class ModelStageCosts : public StageCosts {
   std::deque<PairTable> own_;
   std::vector<PairTable*> tables_;  // per speed
   std::vector<Bytes> activation_;   // before each block
+  std::vector<Seconds> copy_;       // the same, of one microbatch's offload, one way
 };
 
 }  // namespace tessera::train

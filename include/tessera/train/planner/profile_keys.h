@@ -8,9 +8,10 @@
 //             between domains), the parallel sizes inside a stage, the scale-up domains that a stage's groups
 //             span, the speed of the rank. Not DP and not PP: equal pairs are measured once, whatever rank,
 //             replica or plan they occur in.
-//   pair      F[3*gdn(…)+moe(…), …] B[…] hidden=2048 sequences=1 sequence=4096 dtype=bf16 recompute=none
+//   pair      F[3*gdn(…)+moe(…), …] B[…] hidden=2048 sequences=1 sequence=4096 dtype=bf16
 //             the blocks of the forward and of the backward chunk in model order, runs counted, each with
-//             every width that its time depends on.
+//             every width that its time depends on; +recompute(norm,…) and +offload(0.5) where a layer has
+//             them.
 //   schedule  16 hexadecimal digits: FNV-1a of the launch order, task names separated by blanks, layers
 //             numbered from 0 in each chunk as in pair_graph(kinds, key).
 //   software  graphs=none dispatcher=deduplicated ep_sms=20 fused_mlp=0 …
