@@ -221,7 +221,7 @@ Status check_layer_memory(const Layout& layout, const ModelSpec& model) {
   }
   for (const LayerMemory& entry : layout.layer_memory)
     if (std::ranges::find(kinds, entry.kind) == kinds.end())
-      return refuse(entry.offload ? "offload" : "recompute",
+      return refuse(entry.offload > 0 ? "offload" : "recompute",
                     fmt::format("the model has no layers of kind {}", entry.kind),
                     fmt::format("Its kinds of layers are {}.", join_words(kinds)));
   return {};

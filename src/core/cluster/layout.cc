@@ -74,12 +74,18 @@ Status read_memory(Cursor section, Layout& layout) {
   if (recompute && leaves_memory_open(section))
     return offload->error("recompute: auto decides what is offloaded too",
                           "Remove one of the two, or name what is recomputed.");
-  if (!offload->is_list())
+  if (!offload->is_list() && !offload->is_map())
     return offload->error(
-        fmt::format("expected a list of kinds of layers, found {}", describe(offload->kind())));
+        fmt::format("expected a list of kinds of layers, or a map from kinds to shares, found {}",
+                    describe(offload->kind())));
   for (std::size_t i = 0; i < offload->size(); ++i) {
-    TESSERA_TRY(std::string kind, offload->item(i).string());
-    entry_of(layout, std::move(kind)).offload = true;
+    const Cursor item = offload->item(i);
+    if (offload->is_map()) {
+      TESSERA_TRY(entry_of(layout, std::string(offload->key(i))).offload, item.number(0, 1));
+    } else {
+      TESSERA_TRY(std::string kind, item.string());
+      entry_of(layout, std::move(kind)).offload = 1;
+    }
   }
   return {};
 }

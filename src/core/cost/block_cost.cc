@@ -67,12 +67,12 @@ TaskCost finish(const Work& work) noexcept {
   return out;
 }
 
-// What is kept goes over the host link after F and comes back before B. While a block runs, one copy may
-// still be leaving and one be coming.
-void offload(const Context& c, BlockCost& cost) noexcept {
-  const Bytes moved = cost.memory.activation;
+// What is kept, but for logits, which backward needs first, goes over the host link after F and comes back
+// before B. While a block runs, one copy may still be leaving and one be coming.
+void offload(const Context& c, double share, BlockCost& cost) noexcept {
+  const Bytes moved = (cost.memory.activation - cost.memory.logits) * share;
   cost.memory.offloaded = moved;
-  cost.memory.activation = Bytes(0);
+  cost.memory.activation -= moved;
   cost.memory.workspace += moved * 2.0;
   cost.copy_time = moved / (c.gpu.host_link * c.constants.host_link_efficiency);
 }
@@ -125,7 +125,7 @@ Result<ModelCost> price_model(const CostInput& input) {
     const LayerMemory spares = input.layout->memory_of(kind);
     context.again = computed_again(spares.recompute);
     BlockCost& cost = out.kinds.emplace_back(price_block(context, block, std::move(kind)));
-    if (spares.offload) offload(context, cost);
+    if (spares.offload > 0) offload(context, spares.offload, cost);
   }
   return out;
 }

@@ -78,7 +78,8 @@ void add_ends(const Context& c, const Block& block, BlockMemory& out) {
   const bool mtp = block.kind == BlockKind::mtp;
   if (block.kind != BlockKind::head && !mtp) return;
   // The head's input and its normed form, in bf16, and the logits.
-  out.activation += Bytes(2 * 2 * c.hidden * c.tokens_local + logit_bytes(c));
+  out.logits = Bytes(logit_bytes(c));
+  out.activation += Bytes(2 * 2 * c.hidden * c.tokens_local) + out.logits;
   out.weight_stash += Bytes(2 * c.tokens * (c.hidden + d(c.model.vocabulary) / c.tp));
   if (!mtp) return;
   // The projection reads the normed hidden state and the next token's embedding, side by side.
@@ -137,7 +138,8 @@ StaticMemory price_static_memory(const CostInput& input, std::span<const BlockMe
     buffers = std::max(buffers, block->dispatch_buffers);
     brought_back = std::max(brought_back, block->workspace - block->dispatch_buffers);
   }
-  out.workspace = buffers * (pairs ? 2.0 : 1.0) + brought_back;
+  if (pairs) out.pair_buffers = buffers;
+  out.workspace = buffers + out.pair_buffers + brought_back;
   const std::int64_t twice = (embeddings - embedding) + (heads - head);
   out.dense_parameters -= twice;
   out.weights -= Bytes(each.weight * pricing::d(twice));

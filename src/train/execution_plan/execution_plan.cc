@@ -74,12 +74,15 @@ Status check_cost(const BlockCost& cost, std::size_t index) {
         return at(key, fmt::format("{} of {}: there is no B task that needs it", name, cost.name));
     }
   }
+  if (cost.memory.logits > cost.memory.activation)
+    return at(key, fmt::format("{} holds {} bytes of logits in an activation of {}", cost.name,
+                               cost.memory.logits.value(), cost.memory.activation.value()));
   if (!amount(cost.copy_time))
     return at(key, fmt::format("{} copies for {} s; expected a finite number ≥ 0", cost.name,
                                cost.copy_time.value()));
   for (const Bytes bytes :
        {cost.memory.weights, cost.memory.gradients, cost.memory.optimizer, cost.memory.activation,
-        cost.memory.weight_stash, cost.memory.workspace, cost.memory.offloaded})
+        cost.memory.weight_stash, cost.memory.workspace, cost.memory.offloaded, cost.memory.logits})
     if (!amount(bytes))
       return at(key,
                 fmt::format("{} holds {} bytes; expected a finite number ≥ 0", cost.name, bytes.value()));
@@ -200,6 +203,9 @@ TaskGraph ExecutionPlan::backward_graph(StageId stage, Backward part) const {
 }
 Bytes ExecutionPlan::activation(StageId stage) const noexcept {
   return sum_of(*this, stage, &BlockMemory::activation);
+}
+Bytes ExecutionPlan::logits(StageId stage) const noexcept {
+  return sum_of(*this, stage, &BlockMemory::logits);
 }
 Bytes ExecutionPlan::weight_stash(StageId stage) const noexcept {
   return sum_of(*this, stage, &BlockMemory::weight_stash);

@@ -41,7 +41,7 @@ Result<LayerMemory> read_layer_memory(Cursor node) {
       return units.item(i).error(fmt::format("{} is nothing that can be recomputed", unit));
     entry.recompute.*known->member = true;
   }
-  TESSERA_TRY(entry.offload, node.required_boolean("offload"));
+  TESSERA_TRY(entry.offload, node.required_number("offload", 0, 1));
   return entry;
 }
 
@@ -132,7 +132,7 @@ Result<BlockCost> read_cost(Cursor node, const Layout& layout) {
   TESSERA_TRY(const Cursor memory, node.required_map("memory"));
   TESSERA_CHECK(memory.only_keys({"dense_parameters", "expert_parameters", "embedding_parameters",
                                   "head_parameters", "weights", "gradients", "optimizer", "activation",
-                                  "weight_stash", "workspace", "dispatch_buffers"}));
+                                  "weight_stash", "logits", "workspace", "dispatch_buffers"}));
   BlockMemory& m = cost.memory;
   const std::pair<std::string_view, std::int64_t*> counts[] = {
       {"dense_parameters", &m.dense_parameters},
@@ -142,13 +142,11 @@ Result<BlockCost> read_cost(Cursor node, const Layout& layout) {
   for (const auto& [key, target] : counts) {
     TESSERA_TRY(*target, memory.required_integer(key, 0, std::int64_t{1} << 50));
   }
-  const std::pair<std::string_view, Bytes*> sizes[] = {{"weights", &m.weights},
-                                                       {"gradients", &m.gradients},
-                                                       {"optimizer", &m.optimizer},
-                                                       {"activation", &m.activation},
-                                                       {"weight_stash", &m.weight_stash},
-                                                       {"workspace", &m.workspace},
-                                                       {"dispatch_buffers", &m.dispatch_buffers}};
+  const std::pair<std::string_view, Bytes*> sizes[] = {
+      {"weights", &m.weights},           {"gradients", &m.gradients},
+      {"optimizer", &m.optimizer},       {"activation", &m.activation},
+      {"weight_stash", &m.weight_stash}, {"logits", &m.logits},
+      {"workspace", &m.workspace},       {"dispatch_buffers", &m.dispatch_buffers}};
   for (const auto& [key, target] : sizes) {
     TESSERA_TRY(*target, bytes(memory, key));
   }
@@ -249,11 +247,13 @@ Status read_memory(Cursor root, ExecutionPlan& plan) {
   TESSERA_TRY(const Cursor ranks, node.required_list("ranks"));
   for (std::size_t r = 0; r < ranks.size(); ++r) {
     const Cursor item = ranks.item(r);
-    TESSERA_CHECK(item.only_keys({"weights", "gradients", "optimizer", "workspace", "transfer", "context"}));
+    TESSERA_CHECK(item.only_keys(
+        {"weights", "gradients", "optimizer", "workspace", "transfer", "context", "pair_buffers"}));
     RankMemory m;
     const std::pair<std::string_view, Bytes*> sizes[] = {
-        {"weights", &m.weights},     {"gradients", &m.gradients}, {"optimizer", &m.optimizer},
-        {"workspace", &m.workspace}, {"transfer", &m.transfer},   {"context", &m.context}};
+        {"weights", &m.weights},          {"gradients", &m.gradients}, {"optimizer", &m.optimizer},
+        {"workspace", &m.workspace},      {"transfer", &m.transfer},   {"context", &m.context},
+        {"pair_buffers", &m.pair_buffers}};
     for (const auto& [key, target] : sizes) {
       TESSERA_TRY(*target, bytes(item, key));
     }

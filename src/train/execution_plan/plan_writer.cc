@@ -52,7 +52,7 @@ void write_layout(Writer& out, const Layout& l) {
     std::string own;
     for (const RecomputeUnit& unit : kRecomputeUnits)
       if (entry.recompute.*unit.member) own += fmt::format("{}{}", own.empty() ? "" : ", ", unit.name);
-    out.line("     {}: {{recompute: [{}], offload: {}}},", quoted(entry.kind), own, entry.offload);
+    out.line("     {}: {{recompute: [{}], offload: {}}},", quoted(entry.kind), own, exact(entry.offload));
   }
   out.line("   }}}}");
 }
@@ -88,8 +88,8 @@ void write_cost(Writer& out, const BlockCost& cost) {
   out.line("             weights: {}, gradients: {}, optimizer: {}, activation: {}, weight_stash: {},",
            number(m.weights), number(m.gradients), number(m.optimizer), number(m.activation),
            number(m.weight_stash));
-  out.line("             workspace: {}, dispatch_buffers: {}}}", number(m.workspace),
-           number(m.dispatch_buffers));
+  out.line("             logits: {}, workspace: {}, dispatch_buffers: {}}}", number(m.logits),
+           number(m.workspace), number(m.dispatch_buffers));
   if (cost.copy_time > Seconds(0))
     out.line("    offload: {{bytes: {}, seconds: {}}}", number(m.offloaded), number(cost.copy_time));
 }
@@ -155,9 +155,11 @@ std::string write_plan(const ExecutionPlan& plan) {
   out.line("  limit: {}", number(plan.memory_limit));
   out.line("  ranks:");
   for (const RankMemory& m : plan.memory)
-    out.line("    - {{weights: {}, gradients: {}, optimizer: {}, workspace: {}, transfer: {}, context: {}}}",
-             number(m.weights), number(m.gradients), number(m.optimizer), number(m.workspace),
-             number(m.transfer), number(m.context));
+    out.line(
+        "    - {{weights: {}, gradients: {}, optimizer: {}, workspace: {}, transfer: {}, context: {}, "
+        "pair_buffers: {}}}",
+        number(m.weights), number(m.gradients), number(m.optimizer), number(m.workspace), number(m.transfer),
+        number(m.context), number(m.pair_buffers));
   out.line("flops_per_token: {}", exact(plan.flops_per_token));
   out.line("peak_flops: {}", exact(plan.peak.value()));
   const Prediction& p = plan.predicted;

@@ -16,6 +16,33 @@ std::vector<ChunkBlock> blocks_of(std::span<const BlockCost> kinds, std::span<co
   return blocks;
 }
 
+bool is_head(const Task& task, Pass pass) noexcept {
+  return task.name.kind == TaskKind::head && task.name.pass == pass;
+}
+
+// Logits are the largest thing a stage keeps, and the gradient of the old ones is held until its W has run.
+// Of equally long orders, one in which every W_HEAD runs before the first F_HEAD makes room for the new ones.
+void free_logits_first(const TaskGraph& graph, const Interference& interference, PairResult& result) {
+  const auto task = [&](TaskId id) -> const Task& { return graph.tasks[id.index()]; };
+  std::vector<TaskId> order = result.schedule.order;
+  const auto forward =
+      std::ranges::find_if(order, [&](TaskId id) { return is_head(task(id), Pass::forward); });
+  const auto moved =
+      std::stable_partition(forward, order.end(), [&](TaskId id) { return is_head(task(id), Pass::weight); });
+  if (moved == forward) return;
+  const bool ready = std::all_of(forward, moved, [&](TaskId id) {
+    return std::ranges::all_of(
+        task(id).after, [&](TaskId needed) { return std::find(moved, order.end(), needed) == order.end(); });
+  });
+  if (!ready) return;
+  PairSchedule nominal = run_order(graph, order);
+  const Seconds slowed = run_order(graph, order, interference).makespan;
+  if (nominal.makespan > result.schedule.makespan || slowed > result.slowed) return;
+  nominal.left = result.schedule.left;
+  result.schedule = std::move(nominal);
+  result.slowed = slowed;
+}
+
 }  // namespace
 
 TaskGraph pair_graph(std::span<const BlockCost> kinds, const PairKey& key) {
@@ -31,7 +58,9 @@ void PairTable::solve(std::span<const PairKey> keys, unsigned threads) {
   for (const PairKey& key : keys)
     if (const auto [place, added] = results_.try_emplace(key); added) open.push_back(place);
   parallel_for(open.size(), threads, [&](std::size_t i) {
-    open[i]->second = schedule_pair(pair_graph(kinds_, open[i]->first), options_);
+    const TaskGraph graph = pair_graph(kinds_, open[i]->first);
+    open[i]->second = schedule_pair(graph, options_);
+    free_logits_first(graph, options_.interference, open[i]->second);
   });
 }
 

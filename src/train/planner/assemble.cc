@@ -90,6 +90,7 @@ std::string cost_fingerprint(const ExecutionPlan& plan) {
       }
     }
     add(cost.memory.activation.value());
+    add(cost.memory.logits.value());
     add(cost.memory.weight_stash.value());
     add(cost.memory.workspace.value());
     if (cost.copy_time > Seconds(0)) add(cost.copy_time.value());
@@ -139,7 +140,7 @@ std::string layout_fingerprint(const ExecutionPlan& plan) {
        {r.full, r.mla_up_projection, r.moe, r.moe_activation, r.shared_experts, r.core_attention, r.norm})
     bytes += unit ? ";1" : ";0";
   for (const LayerMemory& entry : l.layer_memory) {
-    bytes += fmt::format(";{};{}", entry.kind, entry.offload);
+    bytes += fmt::format(";{};{}", entry.kind, exact(entry.offload));
     for (const RecomputeUnit& unit : kRecomputeUnits) bytes += entry.recompute.*unit.member ? ";1" : ";0";
   }
   for (const BlockRange& range : plan.partition.stages)
@@ -229,7 +230,8 @@ void add_rank_costs(const Job& job, const PricedJob& priced, ExecutionPlan& plan
     plan.memory[r] = {.weights = held.weights,
                       .gradients = held.gradients,
                       .optimizer = held.optimizer,
-                      .workspace = held.workspace};
+                      .workspace = held.workspace - held.pair_buffers,
+                      .pair_buffers = held.pair_buffers};
     const StepCost step = price_step(priced.input, held.dense_parameters, held.expert_parameters);
     plan.step[r] = {step.reduce_scatter.time, step.all_gather.time, step.optimizer.time};
     // One send and one receive buffer in each direction.

@@ -204,7 +204,14 @@ Status read_schedule(Cursor root, Job& job) {
   TESSERA_TRY(const std::int64_t group, schedule->integer_or("group", 0, 1 << 20, 0));
   job.group = static_cast<std::int32_t>(group);
   TESSERA_CHECK(read_partition(*schedule, job));
-  return read_pairs(*schedule, job);
+  TESSERA_CHECK(read_pairs(*schedule, job));
+  if (job.pairs.empty() || job.partition_rule != PartitionRule::overlap_aware) return {};
+  // A sequence by hand names the layers of its stages: they must not move.
+  if (const auto rule = schedule->present("partition"))
+    return rule->error("pairs are given by hand, and a searched partition would move their layers",
+                       "Give the partition that they were written for.");
+  job.partition_rule = PartitionRule::serial_balanced;
+  return {};
 }
 
 Status read_stage_durations(Cursor cost, Job& job) {
@@ -275,6 +282,7 @@ Result<Job> read_job(const Document& document, const std::string& directory) {
   TESSERA_TRY(job.cluster, read_cluster(cluster));
   TESSERA_TRY(const Cursor layout, root.required_map("layout"));
   TESSERA_TRY(job.layout, read_layout(layout, job.cluster.gpus));
+  job.memory_open = leaves_memory_open(layout);
   if (auto legal = check_layout(job.layout, job.cluster.gpus, &job.model); !legal) {
     // The rule names a size; point at the line where it stands.
     Error error = std::move(legal).error();

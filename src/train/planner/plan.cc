@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "assemble.h"
+#include "choose_memory.h"
 #include "choose_partition.h"
 #include "tessera/train/partition/rivals.h"
 
@@ -110,7 +111,9 @@ PlanFigures figures(std::string label, const ExecutionPlan& plan, const Simulate
   return out;
 }
 
-Result<PlanReport> make_plan(const Job& job, const PlanOptions& options) {
+namespace {
+
+Result<PlanReport> plan_layout(const Job& job, const PlanOptions& options) {
   TESSERA_TRY(const PricedJob priced, price_job(job));
   PlanReport report;
   report.model = job.model;
@@ -137,16 +140,30 @@ Result<PlanReport> make_plan(const Job& job, const PlanOptions& options) {
                   report.figures.peak_memory <= chosen.plan.memory_limit * kUsableMemory;
   if (options.baselines) {
     const Template plain = without_overlap(job);
-    TESSERA_TRY(const Simulated baseline, build(job, priced, partition, plain, false));
+    const Partition& known = report.search ? report.search->serial.partition : partition;
+    TESSERA_TRY(const Simulated baseline, build(job, priced, known, plain, false));
     report.baseline = figures("no overlap", baseline.plan, baseline.result);
     TESSERA_TRY(const Partition even, even_partition(job.model, job.layout.stages()));
     TESSERA_TRY(const Simulated even_split, build(job, priced, even, plain, false));
     report.even = figures("even split", even_split.plan, even_split.result);
+    if (report.search && plain != job.schedule) {
+      TESSERA_TRY(const Simulated serial, build(job, priced, known, job.schedule, false));
+      report.serial = figures("serial balance", serial.plan, serial.result);
+    }
   }
   report.plan = std::move(chosen.plan);
   report.simulated = std::move(chosen.result);
   add_notes(job, report);
   return report;
+}
+
+}  // namespace
+
+Result<PlanReport> make_plan(const Job& job, const PlanOptions& options) {
+  TESSERA_TRY(PlanReport report, plan_layout(job, options));
+  // Durations by hand do not follow what is computed again.
+  if (report.usable || !job.memory_open || !job.stage_durations.empty()) return report;
+  return plan_within_memory(job, report, [&](const Job& decided) { return plan_layout(decided, options); });
 }
 
 }  // namespace tessera::train

@@ -1,11 +1,13 @@
 #include "tessera/train/simulate/simulate.h"
 
 #include <algorithm>
+#include <map>
 #include <utility>
 
 #include "action_parts.h"
 #include "action_timing.h"
 #include "gradient_share.h"
+#include "inner_memory.h"
 #include "timeline.h"
 
 namespace tessera::train {
@@ -73,16 +75,23 @@ class RankAccount {
     };
     if (curve) out.memory.push_back({Seconds(), fixed});
 
+    // Of activations without logits, which come and go inside an action.
     std::vector<Bytes> activation(plan_.actions.stages()), stash(plan_.actions.stages());
     for (std::size_t s = 0; s < plan_.actions.stages(); ++s) {
       if (plan_.actions.rank_of_stage[s].index() != rank_) continue;
-      activation[s] = plan_.activation(StageId(static_cast<std::int64_t>(s)));
+      const Bytes logits = plan_.logits(StageId(static_cast<std::int64_t>(s)));
+      activation[s] = plan_.activation(StageId(static_cast<std::int64_t>(s))) - logits;
       stash[s] = plan_.weight_stash(StageId(static_cast<std::int64_t>(s)));
     }
     const auto chunks = [&](StageId stage) {  // an empty stage keeps nothing alive
       const BlockRange range = plan_.partition.stages[stage.index()];
       return range.begin == range.end ? 0 : 1;
     };
+    // Equal actions share their timing, and so what happens inside them.
+    std::map<const ActionTiming*, std::vector<MemoryChange>> inner;
+    for (std::size_t i = 0; i < actions_.size(); ++i)
+      if (const auto [at, added] = inner.try_emplace(&inside(i)); added)
+        at->second = inner_changes(plan_, actions_[i], inside(i).tasks);
     std::int32_t live = 0;
     for (std::size_t i = 0; i < actions_.size(); ++i) {
       const Action& action = actions_[i];
@@ -92,6 +101,7 @@ class RankAccount {
         out.peak_live = std::max(out.peak_live, live);
       }
       const std::size_t s = backward_stage(action).index();
+      for (const MemoryChange& each : inner.at(&inside(i))) change(start(i) + each.time, each.by);
       if (has_backward(action)) live -= chunks(backward_stage(action));
       switch (backward_part(action)) {
         case ActionKind::full_backward:

@@ -72,7 +72,7 @@ TEST(CheckPlan, WantsSoundNumbers) {
   EXPECT_THAT(
       fault([&](ExecutionPlan& p) { testing::set(p.costs[0], Pass::forward, TaskKind::mlp, 1, 1.5); }),
       HasSubstr("has compute share 1.5; expected 0 … 1"));
-  EXPECT_THAT(fault([&](ExecutionPlan& p) { p.costs[2].memory.activation = Bytes(-1); }),
+  EXPECT_THAT(fault([&](ExecutionPlan& p) { p.costs[2].memory.workspace = Bytes(-1); }),
               HasSubstr("holds -1 bytes"));
   EXPECT_THAT(fault([&](ExecutionPlan& p) { p.interference.compute_bound_rate = 0; }),
               HasSubstr("rate 0 is not above 0"));

@@ -89,7 +89,7 @@ TEST(Plan, AHandWrittenSequenceIsKept) {
   const Document document =
       Document::parse(
           "model: ../data/models/Qwen3-30B-A3B.json\ncluster: {preset: H100, gpus: 16}\n"
-          "layout: {pp: 2, ep: 8, microbatches: 4, sequence: 4096}\n",
+          "layout: {pp: 2, ep: 8, microbatches: 4, sequence: 4096, recompute: none}\n",
           "job.yaml", DocumentFormat::yaml)
           .value();
   Job job = read_job(document, TESSERA_SOURCE "/examples").value();

@@ -27,7 +27,9 @@ TEST(RankMemory, HoldsTwoBlocksDispatchBuffersWherePairsRun) {
   ASSERT_EQ(plain.memory.size(), 2U);
   for (std::size_t r = 0; r < 2; ++r) {
     EXPECT_GT(plain.memory[r].workspace.value(), 4096.0 * 8 * 2048 * 4);
-    EXPECT_DOUBLE_EQ(pairs.memory[r].workspace / plain.memory[r].workspace, 2);
+    EXPECT_EQ(plain.memory[r].pair_buffers, Bytes(0));
+    EXPECT_EQ(pairs.memory[r].workspace, plain.memory[r].workspace);
+    EXPECT_EQ(pairs.memory[r].pair_buffers, plain.memory[r].workspace);
     EXPECT_EQ(pairs.memory[r].weights, plain.memory[r].weights);
   }
 }

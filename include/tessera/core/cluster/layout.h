@@ -47,8 +47,9 @@ inline constexpr std::array<RecomputeUnit, 7> kRecomputeUnits{{
 struct LayerMemory {
   std::string kind;  ///< "GE", "AE.2", "mtp AE": see kind_name
   Recompute recompute;
-  /// What a microbatch keeps between F and B goes to the host's memory after F and comes back before B.
-  bool offload = false;
+  /// Share of what a microbatch keeps between F and B that goes to the host's memory after F and comes back
+  /// before B.
+  double offload = 0;
   bool operator==(const LayerMemory&) const = default;
 };
 

@@ -48,6 +48,7 @@ struct BlockMemory {
   Bytes gradients;
   Bytes optimizer;         ///< this rank's shard
   Bytes activation;        ///< F → B, per microbatch; of a head with its logits
+  Bytes logits;            ///< of the activation: from F_HEAD to B_HEAD, a third of it to W_HEAD
   Bytes weight_stash;      ///< B → W, per microbatch: inputs and output gradients W still needs
   Bytes workspace;         ///< while the block runs: dispatch buffers, and what recompute brings back
   Bytes dispatch_buffers;  ///< of the workspace, at the fullest rank
@@ -112,6 +113,7 @@ struct StaticMemory {
   std::int64_t expert_parameters = 0;
   Bytes weights, gradients, optimizer;
   Bytes workspace;
+  Bytes pair_buffers;  ///< of the workspace, the second block's; needed while a pair's forward communicates
 };
 /// Of a rank with these blocks, all its stages together. Copies of one vocabulary matrix are held once.
 /// Blocks run one after another, so the rank needs the largest dispatch buffers and room for the most that

@@ -72,9 +72,11 @@ struct RankMemory {
   Bytes weights;
   Bytes gradients;
   Bytes optimizer;
-  Bytes workspace;  ///< dispatch buffers (of two blocks where pairs run) and what recompute brings back
-  Bytes transfer;   ///< p2p buffers
-  Bytes context;    ///< CUDA context, allocator, NCCL
+  Bytes workspace;     ///< dispatch buffers of one block, and what recompute brings back
+  Bytes transfer;      ///< p2p buffers
+  Bytes context;       ///< CUDA context, allocator, NCCL
+  Bytes pair_buffers;  ///< not in the total: dispatch buffers of a pair's forward, from its first
+                       ///< communication to its last
   [[nodiscard]] Bytes total() const noexcept {
     return weights + gradients + optimizer + workspace + transfer + context;
   }
@@ -119,6 +121,7 @@ struct ExecutionPlan {
   [[nodiscard]] TaskGraph forward_graph(StageId stage) const;
   [[nodiscard]] TaskGraph backward_graph(StageId stage, Backward part = Backward::full) const;
   [[nodiscard]] Bytes activation(StageId stage) const noexcept;    ///< of one microbatch, F → B
+  [[nodiscard]] Bytes logits(StageId stage) const noexcept;        ///< of those, see BlockMemory
   [[nodiscard]] Bytes weight_stash(StageId stage) const noexcept;  ///< of one microbatch, B → W
   /// Of what one microbatch offloads, one way.
   [[nodiscard]] Seconds copy_time(StageId stage) const noexcept;

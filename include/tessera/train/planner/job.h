@@ -28,8 +28,8 @@
 namespace tessera::train {
 
 enum class PartitionRule : std::uint8_t {
-  overlap_aware,    ///< "overlap-aware": see partition/solve_partition.h
-  serial_balanced,  ///< "serial-balanced": the default
+  overlap_aware,    ///< "overlap-aware": the default, see partition/solve_partition.h
+  serial_balanced,  ///< "serial-balanced"
   even,             ///< "even"
   parameter_balanced,
   flop_balanced,
@@ -56,9 +56,10 @@ struct Job {
   ModelSpec model;
   Cluster cluster;
   Layout layout;
+  bool memory_open = false;  ///< recompute and offload are the planner's to decide, see leaves_memory_open
   Template schedule = Template::interleaved_overlap;
   std::int32_t group = 0;  ///< 0 = the template's default
-  PartitionRule partition_rule = PartitionRule::serial_balanced;
+  PartitionRule partition_rule = PartitionRule::overlap_aware;
   PlacementRules placement;            ///< where overlap-aware may put boundaries
   std::optional<Partition> partition;  ///< when the rule gives one
   std::vector<HandWrittenPair> pairs;

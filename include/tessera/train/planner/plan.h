@@ -72,14 +72,37 @@ struct PartitionSearch {
   std::vector<BoundaryMove> moved;  ///< largest gain first
 };
 
+/// A way for the layers of one kind to hold less, and what that costs.
+struct MemoryMeans {
+  std::string kind;  ///< of layers: see kind_name
+  std::string unit;  ///< name of a RecomputeUnit, or "offload"
+  double share = 1;  ///< of what is kept, that is offloaded
+  Bytes saved;       ///< of what a layer keeps of a microbatch, beside the cheaper means
+  Seconds time;      ///< added to a layer's F and B of a microbatch; 0 = hidden behind compute
+  bool operator==(const MemoryMeans&) const = default;
+  /// Seconds for a byte.
+  [[nodiscard]] double price() const noexcept { return time.value() / saved.value(); }
+};
+
+/// What was decided because the plan would not fit without it.
+struct MemoryDecision {
+  std::vector<MemoryMeans> taken;  ///< cheapest first
+  std::vector<MemoryMeans> left;   ///< what would come next, at what price
+  Bytes without;                   ///< peak of the fullest rank without any of it
+  std::int32_t without_rank = 0;
+};
+
 struct PlanReport {
   ModelSpec model;
   ExecutionPlan plan;
   SimulateResult simulated;               ///< with slices
   PlanFigures figures;                    ///< of the plan
-  PlanFigures baseline;                   ///< same layout and partition, the template without overlap
+  PlanFigures baseline;                   ///< balanced by serial time where the partition was searched, else
+                                          ///< the same partition; the template without overlap
+  std::optional<PlanFigures> serial;      ///< of a search: balanced by serial time, the same template
   PlanFigures even;                       ///< the same without overlap, even layers per stage
   std::optional<PartitionSearch> search;  ///< of an overlap-aware partition
+  std::optional<MemoryDecision> memory;   ///< when the planner had to find room
   CostSources sources;
   bool usable = true;              ///< the fullest rank stays within kUsableMemory of the device
   std::vector<std::string> notes;  ///< in words: what was decided and why

@@ -71,7 +71,7 @@ struct RankResult {
   Seconds pipeline_end;        ///< end of its last action
   Seconds step_end;            ///< after reduction, optimizer and what shows of the all-gather
   std::int32_t peak_live = 0;  ///< chunk activations alive at once; an empty stage has none
-  Bytes peak_activation;       ///< activations and weight stashes
+  Bytes peak_activation;       ///< activations, weight stashes, and what comes and goes inside actions
   Bytes peak_memory;           ///< with RankMemory::total()
   std::vector<MemoryPoint> memory;  ///< total over time; only with slices
 };
