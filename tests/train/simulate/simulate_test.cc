@@ -203,9 +203,13 @@ TEST(Simulate, StretchesAMeasuredPair) {
     EXPECT_LE(result.lower_bound.value(), result.iteration.value() * (1 + 1e-12));
 
     plan.actions.ranks[0][1].backward_kind = ActionKind::input_gradient;
+    plan.actions.ranks[0].push_back(
+        {.kind = ActionKind::weight_gradient, .stage = StageId(0), .microbatch = MicrobatchId(0)});
     ExecutionPlan nothing = plan;
     nothing.pairs[0].measured.reset();
-    EXPECT_EQ(simulate(plan)->iteration, simulate(nothing)->iteration);
+    const auto split = simulate(plan), without = simulate(nothing);
+    ASSERT_TRUE(split && without) << split.error().text();
+    EXPECT_EQ(split->iteration, without->iteration);
   }
 }
 
