@@ -1,6 +1,7 @@
 // The profile database: what goes in comes out, from many processes at once, and no foreign file is touched.
 #include "tessera/core/cost/profile_database.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sqlite3.h>

@@ -1,6 +1,7 @@
 // From what to measure, over the profile database, to a plan that uses it.
 #include "tessera/train/planner/to_measure.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
