@@ -27,8 +27,13 @@ std::string memory_text(const PlanReport& report) {
   if (!report.memory) return {};
   const MemoryDecision& memory = *report.memory;
   std::string out =
-      fmt::format("Memory: without help rank {} would need {:.1f} GiB. Taken, cheapest first:\n",
-                  memory.without_rank, gibibytes(memory.without));
+      memory.iteration_without
+          ? fmt::format(
+                "Memory: a partition that fits as it is takes {:.3f} s, a faster one would need {:.1f} GiB.",
+                memory.iteration_without->value(), gibibytes(memory.without))
+          : fmt::format("Memory: without help the fullest rank would need {:.1f} GiB.",
+                        gibibytes(memory.without));
+  out += " Taken, cheapest first:\n";
   for (const MemoryMeans& means : memory.taken) out += "  " + means_text(means) + "\n";
   for (std::size_t i = 0; i < std::min(memory.left.size(), kToldLeft); ++i)
     out += (i == 0 ? "  next would be " : "  then ") + means_text(memory.left[i]) + "\n";

@@ -49,7 +49,7 @@ std::string move_text(const PlanReport& report, const BoundaryMove& move) {
       fmt::format("  {} ({}) went from stage {} to stage {}: ", blocks_by_number(report.model, moved),
                   blocks_by_run(report.model, moved), later ? stage : stage - 1, later ? stage - 1 : stage);
   const std::string pair =
-      report.plan.pairs.empty()
+      move.forward == move.backward && report.plan.pairs.empty()
           ? fmt::format("stage {}", move.forward.value())
           : fmt::format("forward {} beside backward {}", move.forward.value(), move.backward.value());
   if (move.after < move.before)
@@ -70,6 +70,9 @@ std::string partition_text(const PlanReport& report) {
     return fmt::format("Partition: balanced by serial time, since none fits the memory: {}.\n",
                        search.solved.obstacle);
   std::string out = certificate(report);
+  if (!search.serial.usable)
+    out += fmt::format("  Serial balance does not fit: it needs {:.1f} GiB.\n",
+                       gibibytes(search.serial.peak_memory));
   if (search.moved.empty()) return out + "  Its boundaries are those of serial balance.\n";
   for (std::size_t i = 0; i < std::min(search.moved.size(), kToldMoves); ++i)
     out += move_text(report, search.moved[i]);

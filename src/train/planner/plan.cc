@@ -161,8 +161,9 @@ Result<PlanReport> plan_layout(const Job& job, const PlanOptions& options) {
 
 Result<PlanReport> make_plan(const Job& job, const PlanOptions& options) {
   TESSERA_TRY(PlanReport report, plan_layout(job, options));
+  const bool binds = !report.usable || (report.search && report.search->cramped);
   // Durations by hand do not follow what is computed again.
-  if (report.usable || !job.memory_open || !job.stage_durations.empty()) return report;
+  if (!binds || !job.memory_open || !job.stage_durations.empty()) return report;
   return plan_within_memory(job, report, [&](const Job& decided) { return plan_layout(decided, options); });
 }
 

@@ -53,7 +53,8 @@ struct Candidate {
 struct BoundaryMove {
   StageId stage;                  ///< the boundary in front of it
   std::int32_t from = 0, to = 0;  ///< first block of the stage
-  StageId forward, backward;      ///< the slowest pair, at the old place, of those the boundary touches
+  StageId forward, backward;  ///< the slowest pair, at the old place, of those the boundary touches; equal
+                              ///< stages also stand for a stage that no pair covers
   Seconds before, after;
 };
 
@@ -64,6 +65,8 @@ struct PartitionSearch {
   Candidate proxy;         ///< the optimum of the slowest pair, before the simulator had its say
   PartitionResult solved;  ///< the certificate: of the slowest pair, not of the iteration. When no partition
                            ///< fits the memory, `obstacle` says why, and `chosen` is the serial balance
+  /// A simulated partition that would be faster than the chosen one, but does not fit the memory.
+  std::optional<Candidate> cramped;
   Seconds serial_slowest;  ///< slowest pair of the serial-balanced partition
   Seconds chosen_slowest;
   std::int32_t simulated = 0;
@@ -84,12 +87,12 @@ struct MemoryMeans {
   [[nodiscard]] double price() const noexcept { return time.value() / saved.value(); }
 };
 
-/// What was decided because the plan would not fit without it.
+/// What was decided because the plan, or a faster partition, would not fit without it.
 struct MemoryDecision {
-  std::vector<MemoryMeans> taken;  ///< cheapest first
-  std::vector<MemoryMeans> left;   ///< what would come next, at what price
-  Bytes without;                   ///< peak of the fullest rank without any of it
-  std::int32_t without_rank = 0;
+  std::vector<MemoryMeans> taken;            ///< cheapest first
+  std::vector<MemoryMeans> left;             ///< what would come next, at what price
+  Bytes without;                             ///< peak of the fullest rank without any of it
+  std::optional<Seconds> iteration_without;  ///< of the plan that fits without it, if one does
 };
 
 struct PlanReport {
