@@ -184,6 +184,13 @@ Status check_pairs(const ExecutionPlan& plan) {
                                  pair.forward.value(), pair.backward.value()));
     for (const Seconds time : {pair.makespan, pair.nominal, pair.bound})
       TESSERA_CHECK(check_amount(key, time.value()));
+    if (pair.measured) {
+      const auto [makespan, error] = *pair.measured;
+      if (!(makespan.value() > 0) || !std::isfinite(makespan.value()) || !(error >= 0 && error < 1))
+        return at(key, fmt::format("measured {} s ± {}; expected a finite time above 0 and an error from 0 "
+                                   "to less than 1",
+                                   makespan.value(), error));
+    }
   }
   std::set<std::tuple<StageId, StageId, ActionKind>> seen;
   for (std::size_t r = 0; r < plan.actions.ranks.size(); ++r) {

@@ -60,6 +60,8 @@ Result<Simulated> build(const Job& job, const PricedJob& priced, const Partition
 
 void add_notes(const Job& job, PlanReport& report) {
   report.notes = job.model.notes;
+  if (std::string note = profile_note(job, report.plan); !note.empty())
+    report.notes.push_back(std::move(note));
   if (job.group == 0 && report.plan.group != job.layout.pp)
     report.notes.push_back(fmt::format(
         "{} microbatches in groups of PP = {} leave a last group that is too small; groups of {} are used.",

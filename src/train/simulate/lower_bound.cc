@@ -12,6 +12,29 @@
 namespace tessera::train {
 namespace {
 
+// A measured pair may take less time than its tasks say: per stage, the least stretch of any pair that its
+// forward, or its backward, runs in. Alone nothing is stretched, so it is at most 1.
+struct Stretch {
+  double forward = 1, backward = 1;
+};
+
+std::vector<Stretch> least_stretch(const ExecutionPlan& plan) {
+  std::vector<Stretch> out(plan.actions.stages());
+  for (const PairPlan& pair : plan.pairs) {
+    if (!pair.measured) continue;
+    const TaskGraph graph = at_rank_speed(
+        plan, pair.forward, pair_graph(plan.forward_graph(pair.forward), plan.backward_graph(pair.backward)));
+    const auto order = order_by_names(graph, pair.sequence);
+    if (!order) continue;
+    const double stretch = measured_stretch(pair, run_order(graph, *order, plan.interference).makespan);
+    double& forward = out[pair.forward.index()].forward;
+    double& backward = out[pair.backward.index()].backward;
+    forward = std::min(forward, stretch);
+    backward = std::min(backward, stretch);
+  }
+  return out;
+}
+
 struct StageWork {
   Seconds forward;            // the shortest its forward can take, whatever it is overlapped with
   Seconds backward;           // the same of what must be done before its gradient leaves
@@ -20,15 +43,21 @@ struct StageWork {
   bool split_weight = false;  // the plan runs W apart from B somewhere: it may come last
 };
 
-StageWork work_of(const ExecutionPlan& plan, StageId stage, bool split_weight) {
+StageWork work_of(const ExecutionPlan& plan, StageId stage, bool split_weight, const Stretch& least) {
   const TaskGraph forward = at_rank_speed(plan, stage, plan.forward_graph(stage));
   const TaskGraph full = at_rank_speed(plan, stage, plan.backward_graph(stage));
-  StageWork work{.forward = pair_bound(forward), .split_weight = split_weight};
+  StageWork work{.forward = pair_bound(forward) * least.forward, .split_weight = split_weight};
   work.alone = full.load(Resource::comp) + full.load(Resource::comm);
-  work.backward = pair_bound(
-      split_weight ? at_rank_speed(plan, stage, plan.backward_graph(stage, Backward::input_gradient)) : full);
-  work.comp = forward.load(Resource::comp) + full.load(Resource::comp);
-  work.comm = forward.load(Resource::comm) + full.load(Resource::comm);
+  work.backward =
+      pair_bound(split_weight
+                     ? at_rank_speed(plan, stage, plan.backward_graph(stage, Backward::input_gradient))
+                     : full) *
+      least.backward;
+  const auto load = [&](Resource resource) {
+    return forward.load(resource) * least.forward + full.load(resource) * least.backward;
+  };
+  work.comp = load(Resource::comp);
+  work.comm = load(Resource::comm);
   return work;
 }
 
@@ -48,9 +77,10 @@ Seconds lower_bound(const ExecutionPlan& plan) {
   for (const auto& actions : plan.actions.ranks)
     for (const Action& action : actions)
       if (backward_part(action) == ActionKind::input_gradient) split[backward_stage(action).index()] = true;
+  const std::vector<Stretch> stretch = least_stretch(plan);
   std::vector<StageWork> work;
   for (std::size_t s = 0; s < stages; ++s)
-    work.push_back(work_of(plan, StageId(static_cast<std::int64_t>(s)), split[s]));
+    work.push_back(work_of(plan, StageId(static_cast<std::int64_t>(s)), split[s], stretch[s]));
 
   const GradientShare share(plan);
   const RankStep no_step;

@@ -93,6 +93,8 @@ ExecutionPlan sample_plan(std::uint64_t seed) {
                             .makespan = best.schedule.makespan,
                             .nominal = best.schedule.makespan,
                             .bound = best.bound});
+      if (plan.pairs.size() % 2 == 1)
+        plan.pairs.back().measured = MeasuredPair{.makespan = Seconds(real() + 0.1), .error = 0.01};
     }
   }
   plan.predicted = {.iteration = Seconds(real()),
@@ -143,6 +145,7 @@ TEST(PlanFile, RoundTripsLosslessly) {
     for (std::size_t i = 0; i < plan.pairs.size(); ++i) {
       EXPECT_EQ(again->pairs[i].sequence, plan.pairs[i].sequence);
       EXPECT_EQ(again->pairs[i].makespan, plan.pairs[i].makespan);
+      EXPECT_EQ(again->pairs[i].measured, plan.pairs[i].measured);
     }
     EXPECT_EQ(again->predicted.iteration, plan.predicted.iteration);
   }
