@@ -23,7 +23,7 @@ std::vector<Pattern> patterns(Template schedule) {
     case Template::v_half:
       return {{{1, 0, 1, 0}, {2, 1, 1}}, {{1, 0, 1, 0}, {2, 0, 0}}, {{1, 0, 1, 0}, {2, 1, 2}}};
     case Template::one_f_one_b_v:
-      return {{{0, 0, 0, 0}, {0, 0, 0}}, {{0, 0, 0, 0}, {4, 0, 0}}, {{0, 0, 0, 0}, {4, 0, 1}}};
+      return {{{0, 0, 0, 0}, {0, 0, 0}}};
     default:
       return {{{0, 0, 0, 0}, {0, 0, 0}}, {{0, 0, 0, 0}, {0, 0, 1}}, {{0, 0, 0, 0}, {1, 0, 0}}};
   }
