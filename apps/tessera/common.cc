@@ -27,7 +27,7 @@ void JobFlags::declare(CLI::App& command) {
       {"--global-batch", "layout.global_batch", "sequences per step, instead"},
       {"--microbatch-size", "layout.microbatch_size", "sequences per microbatch"},
       {"--sequence", "layout.sequence", "tokens per sequence"},
-      {"--template", "schedule.template", "1f1b, interleaved or interleaved-overlap"},
+      {"--template", "schedule.template", "schedule, such as 1f1b, interleaved or zb-v"},
       {"--group", "schedule.group", "microbatches per group of the interleaved templates"},
   }};
   for (const auto& [flag, key, help] : flags) {

@@ -177,9 +177,12 @@ Result<PlanBlock> read_block(Cursor node, std::size_t costs) {
 
 Status read_actions(Cursor root, ExecutionPlan& plan) {
   TESSERA_TRY(const Cursor node, root.required_map("actions"));
-  TESSERA_CHECK(node.only_keys({"microbatches", "rank_of_stage", "ranks"}));
+  TESSERA_CHECK(node.only_keys({"microbatches", "pipelines", "rank_of_stage", "ranks"}));
   const auto stages = static_cast<std::int64_t>(plan.partition.stages.size());
   TESSERA_TRY(plan.actions.microbatches, small(node, "microbatches", 1, kMost));
+  if (node.present("pipelines")) {
+    TESSERA_TRY(plan.actions.pipelines, small(node, "pipelines", 1, stages));
+  }
   TESSERA_TRY(const Cursor map, node.required_list("rank_of_stage"));
   if (static_cast<std::int64_t>(map.size()) != stages)
     return map.error(fmt::format("{} ranks for {} stages", map.size(), stages));
@@ -215,7 +218,8 @@ Status read_actions(Cursor root, ExecutionPlan& plan) {
 }
 
 Result<PairPlan> read_pair(Cursor node, std::int64_t stages) {
-  TESSERA_CHECK(node.only_keys({"forward", "backward", "makespan", "nominal", "bound", "sequence"}));
+  TESSERA_CHECK(
+      node.only_keys({"forward", "backward", "makespan", "nominal", "bound", "measured", "sequence"}));
   PairPlan pair;
   TESSERA_TRY(const std::int64_t f, node.required_integer("forward", 0, stages - 1));
   TESSERA_TRY(const std::int64_t b, node.required_integer("backward", 0, stages - 1));
@@ -224,6 +228,13 @@ Result<PairPlan> read_pair(Cursor node, std::int64_t stages) {
   TESSERA_TRY(pair.makespan, seconds(node, "makespan"));
   TESSERA_TRY(pair.nominal, seconds(node, "nominal"));
   TESSERA_TRY(pair.bound, seconds(node, "bound"));
+  if (const auto measured = node.find("measured")) {
+    if (!measured->is_list() || measured->size() != 2)
+      return measured->error("a measured time is [seconds, relative error]");
+    TESSERA_TRY(const double makespan, measured->item(0).number(0, kLongest));
+    TESSERA_TRY(const double error, measured->item(1).number(0, 1));
+    pair.measured = MeasuredPair{.makespan = Seconds(makespan), .error = error};
+  }
   TESSERA_TRY(const Cursor sequence, node.required_list("sequence"));
   for (std::size_t i = 0; i < sequence.size(); ++i) {
     TESSERA_TRY(std::string task, sequence.item(i).string());

@@ -6,6 +6,7 @@
 #include <set>
 #include <utility>
 
+#include "measured_share.h"
 #include "tessera/core/base/hash.h"
 #include "tessera/core/base/text.h"
 #include "tessera/core/model/count.h"
@@ -98,6 +99,12 @@ std::string cost_fingerprint(const ExecutionPlan& plan) {
   add(plan.interference.memory_bound_rate);
   add(plan.transfer_latency.value());
   add(plan.transfer_time.value());
+  // Few plans have measured pairs: what is not there leaves no trace.
+  for (std::size_t i = 0; i < plan.pairs.size(); ++i) {
+    if (!plan.pairs[i].measured) continue;
+    bytes += fmt::format("{};", i);
+    add(plan.pairs[i].measured->makespan.value());
+  }
   return fingerprint(bytes);
 }
 
@@ -255,6 +262,10 @@ Result<PricedJob> price_job(const Job& job) {
     out.transfer.latency = *job.transfer_time;
     out.transfer.duration = Estimate(Seconds(0), Provenance::given, 0.0);
   }
+  if (!job.profile_file.empty()) {
+    TESSERA_TRY(PairProfile profile, PairProfile::read(job, out.cost));
+    out.profile = std::make_shared<const PairProfile>(std::move(profile));
+  }
   return out;
 }
 
@@ -269,7 +280,8 @@ std::vector<Seconds> serial_times(const ModelSpec& model, const ModelCost& cost)
 
 std::int32_t group_size(const Job& job) {
   const auto pp = static_cast<std::int32_t>(job.layout.pp);
-  if (job.group != 0 || job.layout.vp == 1) return job.group != 0 ? job.group : pp;
+  if (job.group != 0) return job.group;
+  if (job.layout.vp == 1 || !traits(job.schedule).groups) return pp;
   const std::vector<std::int32_t> legal =
       legal_groups(pp, static_cast<std::int32_t>(job.layout.microbatches));
   return legal.empty() ? pp : legal.front();
@@ -279,9 +291,53 @@ std::vector<double> stage_speeds(const Job& job) {
   std::vector<double> out;
   if (job.cluster.rank_speed.empty()) return out;
   for (std::int64_t s = 0; s < job.layout.stages(); ++s)
-    out.push_back(job.cluster.rank_speed[static_cast<std::size_t>(s % job.layout.pp)]);
+    out.push_back(
+        job.cluster.rank_speed
+            [rank_of_stage(job.schedule, static_cast<std::int32_t>(job.layout.pp), StageId(s)).index()]);
   return out;
 }
+
+namespace {
+
+TemplateSizes template_sizes(const Job& job) {
+  return {.pp = static_cast<std::int32_t>(job.layout.pp),
+          .vp = static_cast<std::int32_t>(job.layout.vp),
+          .microbatches = static_cast<std::int32_t>(job.layout.microbatches),
+          .group = group_size(job)};
+}
+
+// What templates with durations are made for: each pass of a stage alone, on its rank. The weight gradient is
+// what the whole backward takes longer than the input gradient.
+ScheduleCosts stage_costs(const ExecutionPlan& plan) {
+  ScheduleCosts out{.transfer = plan.transfer_latency + plan.transfer_time};
+  for (std::size_t s = 0; s < plan.partition.stages.size(); ++s) {
+    const StageId stage(static_cast<std::int64_t>(s));
+    const double speed = plan.rank_speed.empty() || s >= plan.actions.stages()
+                             ? 1.0
+                             : plan.rank_speed[plan.actions.rank_of_stage[s].index()];
+    const auto alone = [&](const TaskGraph& graph) {
+      return graph.load(Resource::comp) / speed + graph.load(Resource::comm);
+    };
+    out.stages.push_back({.forward = alone(plan.forward_graph(stage)),
+                          .input_gradient = alone(plan.backward_graph(stage, Backward::input_gradient)),
+                          .weight_gradient = alone(plan.backward_graph(stage, Backward::weight_gradient))});
+  }
+  return out;
+}
+
+// Before there is a partition: every stage an equal part of the model.
+ScheduleCosts even_costs(ExecutionPlan plan) {
+  const auto stages = static_cast<std::size_t>(plan.layout.stages());
+  plan.partition.stages = {{0, static_cast<std::int32_t>(plan.blocks.size())}};
+  ScheduleCosts out = stage_costs(plan);
+  StageCost part = out.stages.front();
+  for (Seconds* pass : {&part.forward, &part.input_gradient, &part.weight_gradient})
+    *pass /= static_cast<double>(stages);
+  out.stages.assign(stages, part);
+  return out;
+}
+
+}  // namespace
 
 Result<PlanFrame> make_frame(const Job& job, const PricedJob& priced, Template schedule) {
   ExecutionPlan plan;
@@ -289,14 +345,12 @@ Result<PlanFrame> make_frame(const Job& job, const PricedJob& priced, Template s
   plan.device = job.cluster.gpu.name;
   plan.layout = job.layout;
   plan.schedule = std::string(name(schedule));
-  const TemplateSizes sizes{.pp = static_cast<std::int32_t>(job.layout.pp),
-                            .vp = static_cast<std::int32_t>(job.layout.vp),
-                            .microbatches = static_cast<std::int32_t>(job.layout.microbatches),
-                            .group = group_size(job)};
-  auto actions = make_schedule(schedule, sizes);
-  if (!actions) return std::unexpected(in_schedule(job, std::move(actions).error()));
-  plan.actions = *std::move(actions);
-  plan.group = sizes.group;
+  const TemplateSizes sizes = template_sizes(job);
+  if (traits(schedule).placement == StagePlacement::two_ways)
+    return std::unexpected(in_schedule(
+        job, Error{.message = fmt::format("{} keeps every stage on two ranks, which plans do not cover yet",
+                                          name(schedule)),
+                   .hint = "Use dualpipe-v: the same order folded, with every stage on one rank."}));
   for (std::size_t b = 0; b < job.model.blocks.size(); ++b)
     plan.blocks.push_back(
         {job.model.blocks[b].kind, job.model.blocks[b].layer, priced.cost.kind_of_block[b]});
@@ -310,6 +364,10 @@ Result<PlanFrame> make_frame(const Job& job, const PricedJob& priced, Template s
   plan.peak = job.cluster.gpu.peak_of(job.layout.dtype);
   plan.fingerprints[0] = model_fingerprint(job.model);
   plan.fingerprints[1] = cluster_fingerprint(job.cluster);
+  auto actions = make_schedule(schedule, sizes, even_costs(plan));
+  if (!actions) return std::unexpected(in_schedule(job, std::move(actions).error()));
+  plan.actions = *std::move(actions);
+  plan.group = sizes.group;
   PairTable pairs(plan.costs, {.interference = priced.interference});
   return PlanFrame(std::move(plan), std::move(pairs));
 }
@@ -329,8 +387,9 @@ Result<ExecutionPlan> fill_frame(const PlanFrame& frame, const Job& job, const P
   add_rank_costs(job, priced, plan);
   const auto pairs = overlapped(plan.actions);
   for (const auto& [f, b] : pairs) {
-    const PairResult& solved = frame.pairs.at({signature(plan, partition, f), signature(plan, partition, b)});
-    TESSERA_TRY(PairPlan pair, plan_pair(job, plan, f, b, solved));
+    const PairKey key{signature(plan, partition, f), signature(plan, partition, b)};
+    TESSERA_TRY(PairPlan pair, plan_pair(job, plan, f, b, frame.pairs.at(key)));
+    if (priced.profile) pair.measured = measured_pair(*priced.profile, plan, key, pair);
     plan.pairs.push_back(std::move(pair));
   }
   TESSERA_CHECK(check_hand_written(job, plan, pairs));
@@ -348,6 +407,12 @@ Result<ExecutionPlan> assemble_plan(const Job& job, const PricedJob& priced, con
     TESSERA_CHECK(apply_stage_durations(job, frame.plan));
     frame.pairs = PairTable(frame.plan.costs, {.interference = priced.interference});
   }
+  if (traits(schedule).durations) {
+    frame.plan.partition = partition;
+    auto actions = make_schedule(schedule, template_sizes(job), stage_costs(frame.plan));
+    if (!actions) return std::unexpected(in_schedule(job, std::move(actions).error()));
+    frame.plan.actions = *std::move(actions);
+  }
   schedule_pairs(frame, {&partition, 1});
   TESSERA_TRY(ExecutionPlan plan, fill_frame(frame, job, priced, partition));
   TESSERA_CHECK(check_plan(plan));
@@ -357,17 +422,25 @@ Result<ExecutionPlan> assemble_plan(const Job& job, const PricedJob& priced, con
 CostSources count_sources(const ExecutionPlan& plan) {
   CostSources out;
   Estimate sum;
-  for (const PlanBlock& block : plan.blocks) {
-    for (const auto& pass : plan.costs[static_cast<std::size_t>(block.cost)].tasks) {
-      for (const TaskCost& task : pass) {
-        if (!task.exists || task.duration.time.value() <= 0) continue;
-        sum += task.duration;
-        ++out.total;
-        const auto& by_source = task.duration.by_source;
-        ++out.values[static_cast<std::size_t>(std::ranges::max_element(by_source) - by_source.begin())];
+  const MeasuredShare measured(plan);
+  for (std::size_t s = 0; s < plan.partition.stages.size(); ++s) {
+    const BlockRange range = plan.partition.stages[s];
+    for (std::int32_t b = range.begin; b < range.end; ++b) {
+      const BlockCost& cost =
+          plan.costs[static_cast<std::size_t>(plan.blocks[static_cast<std::size_t>(b)].cost)];
+      for (std::size_t pass = 0; pass < kPasses; ++pass) {
+        for (const TaskCost& task : cost.tasks[pass]) {
+          if (!task.exists || task.duration.time.value() <= 0) continue;
+          sum += measured.of(s, static_cast<Pass>(pass), task.duration);
+          ++out.total;
+          const auto& by_source = task.duration.by_source;
+          ++out.values[static_cast<std::size_t>(std::ranges::max_element(by_source) - by_source.begin())];
+        }
       }
     }
   }
+  out.total += measured.pairs();
+  out.values[static_cast<std::size_t>(Provenance::measured_pair)] += measured.pairs();
   if (sum.time.value() > 0) {
     for (std::size_t s = 0; s < kProvenances; ++s) out.share[s] = sum.by_source[s] / sum.time;
     out.error = sum.likely_error() / sum.time;

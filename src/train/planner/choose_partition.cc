@@ -6,6 +6,7 @@
 #include <tuple>
 #include <utility>
 
+#include "measured_stage_costs.h"
 #include "tessera/core/base/parallel.h"
 #include "tessera/train/partition/rivals.h"
 
@@ -38,11 +39,7 @@ bool better(const Candidate& a, const Candidate& b) noexcept {
 class Search {
  public:
   Search(const Job& job, const PricedJob& priced, PlanFrame& frame, const PlanOptions& options)
-      : job_(job),
-        options_(options),
-        priced_(priced),
-        frame_(frame),
-        costs_(stage_costs(job, priced, frame)) {}
+      : job_(job), options_(options), priced_(priced), frame_(frame), costs_(job, priced, frame) {}
 
   Result<PartitionSearch> run() {
     TESSERA_TRY(task_, partition_task(job_, priced_, frame_, costs_));
@@ -234,7 +231,7 @@ class Search {
   const PlanOptions& options_;
   const PricedJob& priced_;
   PlanFrame& frame_;
-  ModelStageCosts costs_;
+  MeasuredStageCosts costs_;
   PartitionTask task_;
 };
 

@@ -237,10 +237,10 @@ Status read_stage_durations(Cursor cost, Job& job) {
   return {};
 }
 
-Status read_cost(Cursor root, Job& job) {
+Status read_cost(Cursor root, Job& job, const std::string& directory) {
   const auto cost = root.present("cost");
   if (!cost) return {};
-  TESSERA_CHECK(cost->only_keys({"tables", "constants", "given", "stages", "transfer"}));
+  TESSERA_CHECK(cost->only_keys({"tables", "constants", "given", "stages", "transfer", "profile"}));
   TESSERA_TRY(job.tables, cost->boolean_or("tables", true));
   if (const auto constants = cost->present("constants")) {
     TESSERA_TRY(job.constants, read_constants(*constants));
@@ -248,6 +248,11 @@ Status read_cost(Cursor root, Job& job) {
   if (cost->present("transfer")) {
     TESSERA_TRY(const double milliseconds, cost->required_number("transfer", 0, 1e9));
     job.transfer_time = Seconds(milliseconds * 1e-3);
+  }
+  if (const auto profile = cost->present("profile")) {
+    TESSERA_TRY(const std::string file, profile->string());
+    if (file.empty()) return profile->error("expected the name of a profile database");
+    job.profile_file = (std::filesystem::path(directory) / file).lexically_normal().string();
   }
   return read_stage_durations(*cost, job);
 }
@@ -301,12 +306,13 @@ Result<Job> read_job(const Document& document, const std::string& directory) {
     TESSERA_TRY(job.software, read_software(*software, job.cluster));
   }
   TESSERA_CHECK(read_schedule(root, job));
-  if (job.software.expert_overlap && job.schedule == Template::interleaved_overlap)
+  if (job.software.expert_overlap && traits(job.schedule).pairs)
     return root.find("software")
         .value_or(root)
-        .error("expert_overlap and the template interleaved-overlap would hide the same all-to-all twice",
+        .error(fmt::format("expert_overlap and the template {} would hide the same all-to-all twice",
+                           name(job.schedule)),
                "expert_overlap is the framework's own hiding: set it to false, or use template interleaved.");
-  TESSERA_CHECK(read_cost(root, job));
+  TESSERA_CHECK(read_cost(root, job, directory));
   return job;
 }
 

@@ -13,9 +13,11 @@ namespace tessera::train {
 
 namespace {
 
-// What people run without overlap: with one chunk per rank, interleaving has nothing to interleave.
+// What people run without overlap, with the same stages on the same ranks. With one chunk per rank,
+// interleaving has nothing to interleave.
 Template without_overlap(const Job& job) {
-  if (job.schedule != Template::interleaved_overlap) return job.schedule;
+  if (!traits(job.schedule).pairs) return job.schedule;
+  if (job.schedule == Template::dual_pipe_v) return Template::zb_v;
   return job.layout.vp == 1 ? Template::one_f_one_b : Template::interleaved;
 }
 
@@ -58,6 +60,8 @@ Result<Simulated> build(const Job& job, const PricedJob& priced, const Partition
 
 void add_notes(const Job& job, PlanReport& report) {
   report.notes = job.model.notes;
+  if (std::string note = profile_note(job, report.plan); !note.empty())
+    report.notes.push_back(std::move(note));
   if (job.group == 0 && report.plan.group != job.layout.pp)
     report.notes.push_back(fmt::format(
         "{} microbatches in groups of PP = {} leave a last group that is too small; groups of {} are used.",

@@ -18,8 +18,7 @@ std::unexpected<Error> deadlock(const ActionList& list, const ActionIndex& index
                                 const std::vector<std::int32_t>& done) {
   const auto stuck = [&](std::size_t r) { return static_cast<std::size_t>(done[r]) < list.ranks[r].size(); };
   const auto blocker = [&](std::size_t r) {
-    const ActionInputs inputs =
-        inputs_of(list.ranks[r][static_cast<std::size_t>(done[r])], index, list.stages());
+    const ActionInputs inputs = inputs_of(list.ranks[r][static_cast<std::size_t>(done[r])], index, list);
     const ActionAt f = inputs.forward;
     return f.rank >= 0 && f.index >= done[static_cast<std::size_t>(f.rank)] ? f : inputs.backward;
   };

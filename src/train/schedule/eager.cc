@@ -54,6 +54,8 @@ Result<ActionIndex> ActionIndex::build(const ActionList& list) {
   if (list.microbatches < 0) return infeasible(fmt::format("{} microbatches", list.microbatches));
   const auto microbatches = static_cast<std::size_t>(list.microbatches);
   const std::size_t stages = list.stages();
+  if (list.pipelines < 1 || stages % static_cast<std::size_t>(list.pipelines) != 0)
+    return infeasible(fmt::format("{} stages are not {} pipelines of equal length", stages, list.pipelines));
   for (std::size_t s = 0; s < stages; ++s)
     if (list.rank_of_stage[s].value() < 0 || list.rank_of_stage[s].index() >= list.ranks.size())
       return infeasible(fmt::format("stage {} is on rank {}, but there are {} ranks", s,

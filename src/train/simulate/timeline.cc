@@ -41,13 +41,15 @@ class Pipeline {
     out_.rank_end[rank] = end;
 
     if (has_forward(action)) {
-      send(action.stage, action.stage.value() + 1, action.microbatch, end, false);
+      if (plan_.actions.has_next(action.stage))
+        send(action.stage, StageId(action.stage.value() + 1), action.microbatch, end, false);
       if (!forward_done_[action.stage.index()]) out_.first_forward[action.stage.index()] = end;
       forward_done_[action.stage.index()] = true;
     }
     if (has_backward(action)) {
       const StageId stage = backward_stage(action);
-      send(stage, stage.value() - 1, backward_microbatch(action), end, true);
+      if (plan_.actions.has_previous(stage))
+        send(stage, StageId(stage.value() - 1), backward_microbatch(action), end, true);
     }
     if (has_weight(action)) out_.last_backward[backward_stage(action).index()] = start;
   }
@@ -62,9 +64,7 @@ class Pipeline {
     return stage.index() * microbatches_ + microbatch.index();
   }
 
-  void send(StageId from, std::int32_t to_stage, MicrobatchId microbatch, Seconds ready, bool backward) {
-    if (to_stage < 0 || static_cast<std::size_t>(to_stage) >= plan_.actions.stages()) return;
-    const StageId to(to_stage);
+  void send(StageId from, StageId to, MicrobatchId microbatch, Seconds ready, bool backward) {
     const RankId sender = plan_.actions.rank_of_stage[from.index()],
                  receiver = plan_.actions.rank_of_stage[to.index()];
     Seconds& arrival = (backward ? backward_arrival_ : forward_arrival_)[slot(to, microbatch)];

@@ -17,6 +17,11 @@ using ::testing::IsEmpty;
 using testing::read_vector;
 using testing::sizes_of;
 
+int stage_at(Cursor place, int ranks) {
+  const auto name = place.string();
+  return name ? std::stoi(testing::with_stages(*name + "F", ranks)) : integer_at(place);
+}
+
 class ReferenceOrder : public ::testing::TestWithParam<testing::Vector> {};
 
 TEST_P(ReferenceOrder, IsMatchedActionByAction) {
@@ -29,14 +34,17 @@ TEST_P(ReferenceOrder, IsMatchedActionByAction) {
   for (std::size_t r = 0; r < orders.size(); ++r) {
     std::vector<std::string> expected, found;
     for (std::size_t i = 0; i < orders.item(r).size(); ++i)
-      expected.push_back(orders.item(r).item(i).string().value());
+      expected.push_back(
+          testing::with_stages(orders.item(r).item(i).string().value(), integer_of(root, "ranks")));
     for (const Action& action : list->ranks[r]) found.push_back(text(action));
     EXPECT_EQ(found, expected) << "rank " << r;
   }
   const Cursor placement = root.find("placement").value();
   for (std::size_t r = 0; r < placement.size(); ++r)
     for (std::size_t i = 0; i < placement.item(r).size(); ++i)
-      EXPECT_EQ(list->rank_of_stage[static_cast<std::size_t>(integer_at(placement.item(r).item(i)))].value(),
+      EXPECT_EQ(list->rank_of_stage[static_cast<std::size_t>(
+                                        stage_at(placement.item(r).item(i), integer_of(root, "ranks")))]
+                    .value(),
                 r);
 }
 
@@ -164,9 +172,48 @@ TEST(ScheduleTemplate, TakesAnyGroupThatDoesNotDeadlock) {
       HasSubstr("wait for each other in a circle"));
 }
 
+TEST(ScheduleTemplate, SaysWhatAFixedShapeNeeds) {
+  EXPECT_THAT(refusal(Template::zb_v, {.pp = 4, .vp = 1, .microbatches = 8}),
+              HasSubstr("zb-v has 2 virtual stages per rank, not 1\n  Set vp to 2."));
+  EXPECT_THAT(refusal(Template::dual_pipe, {.pp = 3, .vp = 2, .microbatches = 8}),
+              HasSubstr("dualpipe needs an even number of ranks, not 3\n  The nearest legal pp is 4"));
+  EXPECT_THAT(refusal(Template::dual_pipe, {.pp = 4, .vp = 2, .microbatches = 9}),
+              HasSubstr("9 cannot be halved\n  The nearest legal numbers are 8 and 10"));
+  EXPECT_THAT(refusal(Template::dual_pipe_v, {.pp = 4, .vp = 2, .microbatches = 7}),
+              HasSubstr("7 microbatches are too few for dualpipe-v on 4 ranks\n  The nearest legal number is "
+                        "2 · pp = 8."));
+  EXPECT_THAT(refusal(Template::interleaved_zb, {.pp = 4, .vp = 2, .microbatches = 9, .group = 4}),
+              HasSubstr("The nearest legal group size is 5"));
+}
+
+TEST(ScheduleTemplate, GivesInterleavedZeroBubbleTheSmallestLegalGroup) {
+  const TemplateSizes sizes{.pp = 4, .vp = 2, .microbatches = 10};
+  TemplateSizes five = sizes;
+  five.group = 5;
+  EXPECT_EQ(make_schedule(Template::interleaved_zb, sizes).value(),
+            make_schedule(Template::interleaved_zb, five).value());
+}
+
+TEST(ScheduleTemplate, PutsStagesWhereTheyBelong) {
+  for (int s = 0; s < 8; ++s) {
+    EXPECT_EQ(rank_of_stage(Template::interleaved, 4, StageId(s)), RankId(s % 4));
+    EXPECT_EQ(rank_of_stage(Template::zb_v, 4, StageId(s)), RankId(s < 4 ? s : 7 - s));
+  }
+  const ActionList dual = make_schedule(Template::dual_pipe, {.pp = 2, .vp = 2, .microbatches = 6}).value();
+  EXPECT_EQ(dual.pipelines, 2);
+  EXPECT_EQ(dual.microbatches, 3);
+  EXPECT_THAT(dual.rank_of_stage, ElementsAre(RankId(0), RankId(1), RankId(1), RankId(0)));
+  EXPECT_FALSE(dual.has_next(StageId(1)));
+  EXPECT_FALSE(dual.has_previous(StageId(2)));
+  EXPECT_TRUE(dual.has_next(StageId(2)));
+}
+
 TEST(ScheduleTemplate, IsFoundByItsName) {
-  for (const Template t : {Template::one_f_one_b, Template::interleaved, Template::interleaved_overlap})
-    EXPECT_EQ(template_by_name(name(t)).value(), t);
+  for (std::size_t t = 0; t < kTemplates; ++t)
+    EXPECT_EQ(template_by_name(name(static_cast<Template>(t))).value(), static_cast<Template>(t));
+  EXPECT_EQ(template_by_name("ZB_V").value(), Template::zb_v);
+  EXPECT_EQ(template_by_name("zbv").value(), Template::zb_v);
+  EXPECT_EQ(template_by_name("dualpipev").value(), Template::dual_pipe_v);
   EXPECT_THAT(template_by_name("interleave").error().text(), HasSubstr("Did you mean interleaved?"));
 }
 
@@ -175,15 +222,18 @@ TEST(ScheduleTemplate, PassesTheCheckerForAllSmallSizes) {
   for (int pp = 1; pp <= 6; ++pp)
     for (int vp = 1; vp <= 3; ++vp)
       for (int m = 1; m <= 14; ++m)
-        for (const Template t : {Template::one_f_one_b, Template::interleaved, Template::interleaved_overlap})
+        for (std::size_t all = 0; all < kTemplates; ++all)
           for (int n = 0; n <= m; ++n) {
-            const auto list = make_schedule(t, {.pp = pp, .vp = vp, .microbatches = m, .group = n});
+            const auto t = static_cast<Template>(all);
+            if (!traits(t).groups && n > 0) continue;
+            const auto list =
+                make_schedule(t, {.pp = pp, .vp = vp, .microbatches = m, .group = n, .effort = 0});
             if (!list) continue;
             const auto facts = check_schedule(*list);
             ASSERT_TRUE(facts) << pp << ' ' << vp << ' ' << m << ' ' << n << ' ' << facts.error().text();
             ++lists;
           }
-  EXPECT_GT(lists, 3000);
+  EXPECT_GT(lists, 5000);
 }
 
 }  // namespace

@@ -69,12 +69,15 @@ TEST(ClosedForm, OfInterleavedGroupsThatDivide) {
 }
 
 // A chunk whose forward is comp f − x then comm x, and whose backward is comp b: a pair takes f + b − x.
-std::vector<std::vector<BlockCost>> pair_blocks(std::size_t stages, double f, double b, double pair) {
+// With w, that much of b is weight gradient.
+std::vector<std::vector<BlockCost>> pair_blocks(std::size_t stages, double f, double b, double pair,
+                                                double w = 0) {
   BlockCost cost;
   const double hidden = f + b - pair;
   set(cost, Pass::forward, TaskKind::attention, f - hidden);
   if (hidden > 0) set(cost, Pass::forward, TaskKind::dispatch, hidden);
-  set(cost, Pass::backward, TaskKind::attention, b);
+  set(cost, Pass::backward, TaskKind::attention, b - w);
+  if (w > 0) set(cost, Pass::weight, TaskKind::attention, w);
   return std::vector<std::vector<BlockCost>>(stages, {cost});
 }
 
@@ -119,11 +122,14 @@ TEST_P(ReferenceTiming, IsMatchedStartByStart) {
   for (std::size_t c = 0; c < timing.size(); ++c) {
     const Cursor set_of = timing.item(c), cost = set_of.find("cost").value();
     const auto number = [&](std::string_view key) { return cost.find(key)->number(0, 1e9).value(); };
-    ExecutionPlan plan =
-        make_plan(list, pair_blocks(list.stages(), number("F"), number("B"), number("OVL")), forward_first);
-    if (GetParam().file.find("ovl") == std::string::npos)
-      plan = make_plan(
-          list, std::vector<std::vector<BlockCost>>(list.stages(), {plain_block(number("F"), number("B"))}));
+    const TemplateTraits& of = traits(GetParam().schedule);
+    ExecutionPlan plan = make_plan(
+        list, pair_blocks(list.stages(), number("F"), number("B"), number("OVL"), of.split ? number("W") : 0),
+        forward_first);
+    if (!of.pairs)
+      plan = make_plan(list, std::vector<std::vector<BlockCost>>(
+                                 list.stages(), {of.split ? plain_block(number("F"), number("I"), number("W"))
+                                                          : plain_block(number("F"), number("B"))}));
     plan.transfer_latency = Seconds(number("comm"));
     const SimulateResult result = run(plan);
     EXPECT_EQ(result.pipeline.value(), set_of.find("makespan")->number(0, 1e9).value()) << timing.key(c);

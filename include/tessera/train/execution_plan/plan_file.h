@@ -10,9 +10,11 @@
 //   costs                a list of {name, tasks, memory}, with {bytes, seconds} of its offload if any; a
 //                        task is {seconds, error, compute_share, bytes, sources: {name: [seconds, error]}}
 //   partition            a list of [begin, end) block numbers, one per stage
-//   actions              {microbatches, rank_of_stage, ranks}
+//   actions              {microbatches, rank_of_stage, ranks}; with pipelines: 2, when the stages are two
+//                        pipelines side by side, see action.h
 //                        a rank is one line "0F0 0F1 (2F3;0B0)OVERLAP_F_B …"
-//   pairs                a list of {forward, backward, makespan, nominal, bound, sequence}
+//   pairs                a list of {forward, backward, makespan, nominal, bound, sequence}, and measured:
+//                        [seconds, relative error] where the pair was measured
 //   interference, transfer, rank_speed, step, memory {limit, ranks}, flops_per_token, peak_flops
 //   predicted            iteration, error, tokens/s/GPU, MFU, lower bound, peak memory
 //

@@ -5,7 +5,7 @@
 //   layout:   {pp: 8, vp: 2, ep: 16, microbatches: 64, sequence: 4096}
 //   schedule: {template: interleaved-overlap}         also group, partition, megatron_layout, pairs
 //   software: {cuda_graphs: none}
-//   cost:     {tables: true, constants: {...}, given: {...}, stages: [...], transfer: 0.01}
+//   cost:     {tables: true, constants: {...}, given: {...}, stages: [...], transfer: 0.01, profile: my.db}
 //
 // docs/job-file.md lists every key. An unknown key is refused.
 #pragma once
@@ -68,7 +68,8 @@ struct Job {
   bool tables = true;                           ///< false: price by roofline alone
   std::vector<StageDurations> stage_durations;  ///< empty, or one per stage
   std::optional<Seconds>
-      transfer_time;  ///< from stage to stage by hand, instead of the fabric's latency and bandwidth
+      transfer_time;         ///< from stage to stage by hand, instead of the fabric's latency and bandwidth
+  std::string profile_file;  ///< profile database with measured pairs; empty = none
   std::optional<Document> document;  ///< kept so that `cost.given` can be applied after pricing
 };
 

@@ -119,7 +119,8 @@ struct PlanOptions {
 };
 
 /// Errors are those of the job (a template that the sizes do not fit, a hand-written pair that is no order).
-/// A plan beyond the memory is a result, with usable = false. Pure: the same job gives the same plan.
+/// A plan beyond the memory is a result, with usable = false. Pure but for the profile database, where the
+/// job names one: the same job and profile give the same plan.
 [[nodiscard]] Result<PlanReport> make_plan(const Job& job, const PlanOptions& options = {});
 [[nodiscard]] PlanFigures figures(std::string name, const ExecutionPlan& plan,
                                   const SimulateResult& simulated);

@@ -33,6 +33,12 @@ struct Action {
 [[nodiscard]] constexpr Action backward(StageId s, MicrobatchId m) noexcept {
   return {.kind = ActionKind::full_backward, .stage = s, .microbatch = m};
 }
+[[nodiscard]] constexpr Action input_gradient(StageId s, MicrobatchId m) noexcept {
+  return {.kind = ActionKind::input_gradient, .stage = s, .microbatch = m};
+}
+[[nodiscard]] constexpr Action weight_gradient(StageId s, MicrobatchId m) noexcept {
+  return {.kind = ActionKind::weight_gradient, .stage = s, .microbatch = m};
+}
 [[nodiscard]] constexpr Action overlap(Action f, Action b) noexcept {
   return {.kind = ActionKind::overlap,
           .backward_kind = b.kind,
@@ -43,12 +49,24 @@ struct Action {
 }
 
 /// Actions of every rank and where each stage lives.
+///
+/// Usually the stages are one pipeline, 0 → 1 → … . With `pipelines` > 1 (DualPipe: 2) they are that many
+/// equal chains side by side, each with microbatches of its own: the first stage of a chain has no stage
+/// before it, the last none after it, and stage s holds the same blocks as stage s + stages / pipelines.
 struct ActionList {
-  std::int32_t microbatches = 0;
-  std::vector<RankId> rank_of_stage;       ///< size = stages
+  std::int32_t microbatches = 0;  ///< of one pipeline: each of its stages runs 0 … microbatches − 1
+  std::int32_t pipelines = 1;
+  std::vector<RankId> rank_of_stage;       ///< size = stages of all pipelines
   std::vector<std::vector<Action>> ranks;  ///< size = pp
   bool operator==(const ActionList&) const = default;
   [[nodiscard]] std::size_t stages() const noexcept { return rank_of_stage.size(); }
+  /// Is there a stage that feeds this one in the forward pass, one that this one feeds?
+  [[nodiscard]] bool has_previous(StageId s) const noexcept {
+    return pipelines <= 1 ? s.value() > 0 : s.index() % (stages() / static_cast<std::size_t>(pipelines)) != 0;
+  }
+  [[nodiscard]] bool has_next(StageId s) const noexcept {
+    return s.index() + 1 < stages() && (pipelines <= 1 || has_previous(StageId(s.value() + 1)));
+  }
 };
 
 /// "3F7", "3B7", "3I7", "3W7", "(3F7;5B2)OVERLAP_F_B".

@@ -51,14 +51,14 @@ struct ActionInputs {
   ActionAt backward;  ///< of the stage after, for the action's backward
 };
 [[nodiscard]] inline ActionInputs inputs_of(const Action& action, const ActionIndex& index,
-                                            std::size_t stages) noexcept {
+                                            const ActionList& list) noexcept {
   const bool pair = action.kind == ActionKind::overlap;
   ActionInputs inputs;
-  if ((pair || action.kind == ActionKind::forward) && action.stage.value() > 0)
+  if ((pair || action.kind == ActionKind::forward) && list.has_previous(action.stage))
     inputs.forward = index.forward(StageId(action.stage.value() - 1), action.microbatch);
   if (pair || action.kind == ActionKind::full_backward || action.kind == ActionKind::input_gradient) {
     const StageId stage = pair ? action.backward_stage : action.stage;
-    if (stage.index() + 1 < stages)
+    if (list.has_next(stage))
       inputs.backward =
           index.backward(StageId(stage.value() + 1), pair ? action.backward_microbatch : action.microbatch);
   }
@@ -88,7 +88,7 @@ std::vector<std::int32_t> run_eagerly(const ActionList& list, const ActionIndex&
     const auto r = static_cast<std::size_t>(rank);
     const std::vector<Action>& actions = list.ranks[r];
     for (std::int32_t& i = done[r]; static_cast<std::size_t>(i) < actions.size();) {
-      const ActionInputs inputs = inputs_of(actions[static_cast<std::size_t>(i)], index, list.stages());
+      const ActionInputs inputs = inputs_of(actions[static_cast<std::size_t>(i)], index, list);
       const ActionAt blocker = missing(inputs.forward) ? inputs.forward : inputs.backward;
       if (missing(blocker)) {
         std::int32_t& head =
