@@ -13,29 +13,10 @@ namespace {
 
 using namespace train;
 
-// Every pair of ranges that the schedule may overlap, whatever it costs.
+// Of every pair that the schedule may overlap, whatever it costs.
 std::size_t distinct_signatures(const PartitionProblem& problem, const SignatureOf& signature) {
-  std::vector<std::vector<BlockRange>> ranges;
-  for (std::int32_t s = 0; s < problem.stages(); ++s) {
-    const auto at = [&](std::int32_t boundary) {
-      if (boundary == 0) return std::vector{0};
-      if (boundary == problem.stages()) return std::vector{problem.blocks};
-      return problem.places[static_cast<std::size_t>(boundary) - 1];
-    };
-    auto& of_stage = ranges.emplace_back();
-    for (const std::int32_t begin : at(s))
-      for (const std::int32_t end : at(s + 1))
-        if (begin < end || (begin == end && problem.empty_stages)) of_stage.push_back({begin, end});
-  }
   std::set<PairSignature> seen;
-  for (const OverlapEdge& edge : problem.graph.edges)
-    for (const BlockRange forward : ranges[edge.forward.index()])
-      for (const BlockRange backward : ranges[edge.backward.index()]) {
-        if (edge.forward == edge.backward && forward != backward) continue;
-        if (edge.forward.value() + 1 == edge.backward.value() && forward.end != backward.begin) continue;
-        if (edge.backward.value() + 1 == edge.forward.value() && backward.end != forward.begin) continue;
-        seen.insert(signature({edge.forward, forward, edge.backward, backward}));
-      }
+  for (const PairQuery& query : possible_pairs(problem)) seen.insert(signature(query));
   return seen.size();
 }
 
@@ -81,7 +62,7 @@ Status run_measure(Figures& figures) {
       percent(options.tolerance), percent(options.composed_error), percent(options.measured_error));
   table.print();
   fmt::print(
-      "{} of {} are certain. In the others every pair that could matter is measured, and what is left "
+      "{} of {} are certain. In the others no further measurement would decide anything: what is left "
       "is the measurements'\nown error, between two partitions whose slowest pairs are different ones "
       "and nearly equal: up to {}.\n",
       certain, model_specs().size(), percent(left));
