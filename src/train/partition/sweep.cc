@@ -22,6 +22,9 @@ constexpr std::int64_t kStatesPerNode = 2'000;
 // Cells of a walk that takes about as long as a search of a hundred nodes.
 constexpr std::size_t kSmallWalk = 100'000;
 
+// Of a search for any partition at all, where the limits left none: a few dives.
+constexpr std::int64_t kNodesPerStage = 8;
+
 class Sweep {
  public:
   Sweep(const PartitionProblem& problem, StageCosts& costs, const PartitionOptions& options)
@@ -224,7 +227,7 @@ class Sweep {
     for (std::size_t stride = 1;; stride *= 2) {
       std::vector<double> times = thresholds(all, tried, known);
       std::erase_if(times, [&](double t) { return t <= tried; });
-      if (times.empty()) return answer;
+      if (times.empty()) return answer == Answer::no ? Answer::no : find_any(all);
       const double next = times[std::min(stride, times.size()) - 1];
       answer = at(next);
       if (answer == Answer::yes) break;
@@ -234,6 +237,21 @@ class Sweep {
       if (possible(all, *middle) != Answer::yes) tried = *middle;
     if (undecided_ < slowest_) raise_refuted(all);
     return answer;
+  }
+
+  // However slow, one is better than none: only places and memory count, so it asks for no times.
+  Answer find_any(const Alive& all) {
+    Alive alive = all;
+    std::vector<std::int32_t> found;
+    const auto nodes = kNodesPerStage * static_cast<std::int64_t>(labelling_.stages());
+    if (!propagation_.narrow(alive, kForever) ||
+        propagation_.search(alive, kForever, nodes, found) != Propagation::Answer::yes)
+      return Answer::undecided;
+    const std::optional<PartitionChoice> any = choice(found);
+    if (!any) return Answer::undecided;
+    incumbent_ = std::move(found);
+    slowest_ = any->value.slowest.value();
+    return Answer::yes;
   }
 
   // Below what is undecided something may yet be refuted, or found.

@@ -22,12 +22,12 @@ namespace tessera::train {
 /// A pair as the profile knows it: equal signatures share one measurement.
 using PairSignature = std::vector<std::int32_t>;
 
-struct MeasuredPair {
+struct PairMeasurement {
   Seconds time;
   double error = 0.01;  ///< relative: the truth is within ± this
 };
 /// What was measured, by signature.
-using MeasuredPairs = std::map<PairSignature, MeasuredPair>;
+using MeasuredPairs = std::map<PairSignature, PairMeasurement>;
 
 struct MeasureOptions {
   double composed_error = 0.15;  ///< hard bound on composed times (Tessera paper: tails to 15 %)
