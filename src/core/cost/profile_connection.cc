@@ -7,6 +7,7 @@
 #include <chrono>
 #include <cstring>
 #include <filesystem>
+#include <thread>
 #include <utility>
 
 namespace tessera {
@@ -22,8 +23,8 @@ constexpr std::string_view kTables =
     "source TEXT NOT NULL, median REAL NOT NULL, spread REAL NOT NULL, count INTEGER NOT NULL, "
     "error REAL NOT NULL, PRIMARY KEY(mesh, software, pair, schedule, source)) STRICT, WITHOUT ROWID";
 
-// A wait of its own for each try, so that one call is several tries.
-constexpr double kTries = 4;
+// Between two tries to get at the file: short at first, so that a lock let go soon is taken soon.
+constexpr std::chrono::milliseconds kFirstWait(1), kLongestWait(50);
 
 }  // namespace
 
@@ -101,7 +102,8 @@ std::unexpected<Error> ProfileConnection::failed(int code) {
     return std::unexpected(Error{.file = path_, .message = std::move(message), .hint = std::move(hint)});
   };
   busy_ = false;
-  switch (code & 0xff) {
+  code_ = code & 0xff;
+  switch (code_) {
     case SQLITE_BUSY:
     case SQLITE_LOCKED:
       busy_ = true;
@@ -129,7 +131,7 @@ std::unexpected<Error> ProfileConnection::failed(int code) {
     case SQLITE_IOERR:
       return error(fmt::format("reading or writing failed: {}", cause));
     default:
-      return damaged(words);
+      return error(fmt::format("SQLite failed: {} (code {})", cause, code));
   }
 }
 
@@ -158,28 +160,47 @@ Status ProfileConnection::run(const char* sql) {
   return {};
 }
 
+void ProfileConnection::start_patience() noexcept {
+  // Longer than a year is for ever, and no clock runs over.
+  constexpr double kForEver = 365.0 * 24 * 3600;
+  const std::chrono::duration<double> patience(std::clamp(patience_.value(), 0.0, kForEver));
+  deadline_ = std::chrono::steady_clock::now() +
+              std::chrono::duration_cast<std::chrono::steady_clock::duration>(patience);
+}
+
+bool ProfileConnection::wait(int tries) const {
+  const auto left = deadline_ - std::chrono::steady_clock::now();
+  if (left <= left.zero()) return false;
+  const auto pause = std::min<std::chrono::nanoseconds>(kFirstWait * (1 + tries), kLongestWait);
+  std::this_thread::sleep_for(std::min<std::chrono::nanoseconds>(pause, left));
+  return true;
+}
+
 Status ProfileConnection::transaction(const char* begin, const std::function<Status()>& body) {
-  for (double tries = 1;; ++tries) {
+  for (int tries = 0;; ++tries) {
     busy_ = false;
     Status status = run(begin);
     if (status) status = body();
     if (status) status = run("COMMIT");
     if (status) return {};
     Error error = std::move(status).error();
-    const bool again = busy_ && tries < kTries;
+    const bool busy = busy_;
     // SQLite may have rolled back by itself, and then this is an error of no interest.
     if (sqlite3_get_autocommit(database_.get()) == 0)
       sqlite3_exec(database_.get(), "ROLLBACK", nullptr, nullptr, nullptr);
-    if (!again) return std::unexpected(std::move(error));
+    // SQLite does not wait where two would wait for each other: one has to let go and begin again.
+    if (!busy || !wait(tries)) return std::unexpected(std::move(error));
   }
 }
 
 Status ProfileConnection::write(const std::function<Status()>& body) {
+  start_patience();
   // The write lock from the start: a reader that became a writer could wait for another one for ever.
   return transaction("BEGIN IMMEDIATE", body);
 }
 
 Status ProfileConnection::read(const std::function<Status()>& body) {
+  start_patience();
   return transaction("BEGIN", [&]() -> Status {
     if (blank_) {
       TESSERA_TRY(const std::int64_t tables, number("SELECT count(*) FROM sqlite_schema"));
@@ -234,14 +255,18 @@ Status ProfileConnection::check_file() {
   TESSERA_TRY(ProfileStatement check, prepare("PRAGMA quick_check(1)"));
   TESSERA_TRY(const bool row, check.step());
   if (row && check.text(0) != "ok") return damaged(check.text(0));
-  TESSERA_TRY(
-      [[maybe_unused]] const ProfileStatement columns,
-      prepare("SELECT mesh, pair, schedule, software, source, median, spread, count, error FROM cell"));
+  // A table without them is what SQLite calls a plain error.
+  constexpr std::string_view kColumns =
+      "SELECT mesh, pair, schedule, software, source, median, spread, count, error FROM cell";
+  if (const auto columns = prepare(kColumns); !columns && code_ == SQLITE_ERROR)
+    return damaged(sqlite3_errmsg(database_.get()));
+  else if (!columns)
+    return std::unexpected(columns.error());
   return {};
 }
 
 Status ProfileConnection::make_tables() {
-  return write([&]() -> Status {
+  return transaction("BEGIN IMMEDIATE", [&]() -> Status {
     // Another process may have been first.
     TESSERA_TRY(const std::int64_t tables, number("SELECT count(*) FROM sqlite_schema"));
     if (tables > 0) return {};
@@ -264,7 +289,10 @@ Status ProfileConnection::open(ProfileAccess access) {
   database_.reset(database);  // SQLite gives a handle for its message even when it fails
   if (code != SQLITE_OK) return failed(code);
   sqlite3_extended_result_codes(database, 1);
-  sqlite3_busy_timeout(database, static_cast<int>(std::max(1.0, milliseconds(patience_) / kTries)));
+  start_patience();
+  sqlite3_busy_handler(
+      database,
+      [](void* self, int tries) { return static_cast<ProfileConnection*>(self)->wait(tries) ? 1 : 0; }, this);
   TESSERA_CHECK(transaction("BEGIN", [&] { return check_file(); }));
   if (access == ProfileAccess::read || !blank_) return {};
   TESSERA_CHECK(make_tables());

@@ -2,6 +2,7 @@
 // statements.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -48,6 +49,8 @@ class ProfileStatement {
 class ProfileConnection {
  public:
   ProfileConnection(std::string path, Seconds patience);
+  ProfileConnection(const ProfileConnection&) = delete;  // SQLite holds on to its address
+  ProfileConnection& operator=(const ProfileConnection&) = delete;
 
   /// Opens and checks the file; with write access an absent or empty one becomes a profile.
   [[nodiscard]] Status open(ProfileAccess access);
@@ -71,9 +74,15 @@ class ProfileConnection {
   [[nodiscard]] Result<std::int64_t> number(std::string_view sql);
   [[nodiscard]] Status run(const char* sql);
   [[nodiscard]] Status transaction(const char* begin, const std::function<Status()>& body);
+  // A call begins: from here on it may wait for as long as its patience, in all its transactions together.
+  void start_patience() noexcept;
+  // Sleeps a little longer from try to try; false when the patience is at its end.
+  [[nodiscard]] bool wait(int tries) const;
 
   std::string path_;
   Seconds patience_;
+  std::chrono::steady_clock::time_point deadline_;
+  int code_ = 0;        // SQLite's, of the last failure
   bool busy_ = false;   // the last failure was another process's lock
   bool blank_ = false;  // nothing was in the file when it was opened for reading
   std::unique_ptr<sqlite3, Close> database_;

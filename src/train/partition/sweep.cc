@@ -60,12 +60,10 @@ class Sweep {
       result.reason = PartitionReason::limit;
       return result;
     }
-    result.gap = gap_of(slowest_, result.bound.value());
-
     // The optimum: least Σ at the least slowest pair; mostly the rest of the best come with it.
     const auto wanted = static_cast<std::size_t>(std::max(options_.keep, 1));
     LeastWork optimum = least_at(slowest_, wanted);
-    const bool all_known = optimum.complete;
+    bool all_known = optimum.complete;
     if (!all_known && wanted > 1) optimum = least_at(slowest_, 1);
     std::optional<PartitionChoice> first = choice(incumbent_);
     if (!optimum.found.empty())
@@ -76,6 +74,10 @@ class Sweep {
       result.reason = PartitionReason::limit;
       return result;
     }
+    // Where the searches were stopped, the one for the least Σ may find a faster slowest pair on its way.
+    all_known = all_known && first->value.slowest.value() >= slowest_;
+    slowest_ = first->value.slowest.value();
+    result.gap = gap_of(slowest_, result.bound.value());
     result.best.push_back(*std::move(first));
     if (!optimum.complete) result.work_gap = gap_of(result.best.front().value.work.value(), optimum.bound);
     result.reason = result.gap > 0        ? PartitionReason::limit

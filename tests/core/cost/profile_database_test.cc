@@ -191,11 +191,21 @@ TEST_F(ProfileFile, ALockThatStaysIsToldAndChangesNothing) {
   sqlite3* other = nullptr;
   ASSERT_EQ(sqlite3_open(path().c_str(), &other), SQLITE_OK);
   ASSERT_EQ(sqlite3_exec(other, "BEGIN IMMEDIATE", nullptr, nullptr, nullptr), SQLITE_OK);
+  const auto start = std::chrono::steady_clock::now();
   const auto blocked = database->add(std::vector{cell(2, ProfileSource::chunk_pair, 1)});
   ASSERT_FALSE(blocked);
+  EXPECT_GE(std::chrono::steady_clock::now() - start, std::chrono::milliseconds(200));
   EXPECT_EQ(blocked.error().kind, ErrorKind::infeasible);
   EXPECT_THAT(blocked.error().text(), HasSubstr("other processes kept this profile database locked"));
   EXPECT_EQ(database->cells()->size(), 1U);  // readers go on
+  sqlite3_exec(other, "ROLLBACK", nullptr, nullptr, nullptr);
+  // An open takes several transactions, and has one patience for them all.
+  ASSERT_EQ(sqlite3_exec(other, "BEGIN EXCLUSIVE", nullptr, nullptr, nullptr), SQLITE_OK);
+  const auto again = std::chrono::steady_clock::now();
+  EXPECT_FALSE(ProfileDatabase::open(path(), ProfileAccess::write, Seconds(0.4)));
+  const auto waited = std::chrono::steady_clock::now() - again;
+  EXPECT_GE(waited, std::chrono::milliseconds(400));
+  EXPECT_LT(waited, std::chrono::milliseconds(1200));
   sqlite3_exec(other, "ROLLBACK", nullptr, nullptr, nullptr);
   sqlite3_close(other);
   EXPECT_TRUE(database->add(std::vector{cell(2, ProfileSource::chunk_pair, 1)}));

@@ -158,12 +158,82 @@ TEST(SolveInWindow, ReachesTheLegalOptimumOnRandomProblems) {
       continue;
     }
     ++feasible;
-    if (result.result.best.empty()) continue;  // no way there leads through windows that lack less
+    if (result.result.best.empty()) {
+      // No way there leads through windows that lack less, so the last window must have nothing either.
+      EXPECT_EQ(result.result.reason, PartitionReason::infeasible);
+      PartitionProblem window = random.problem;
+      window.places = places_around(legal, result.center, 1);
+      EXPECT_TRUE(
+          solve_partition(window, *random.costs, {.method = PartitionMethod::brute_force}).best.empty());
+      continue;
+    }
     EXPECT_TRUE(evaluate(random.problem, *random.costs, result.result.best[0].partition));
     EXPECT_GE(result.result.best[0].value.slowest, whole.best[0].value.slowest);
     equal += result.result.best[0].value.slowest == whole.best[0].value.slowest ? 1 : 0;
   }
   EXPECT_GT(equal, feasible * 6 / 10);
+}
+
+TEST(SolveInWindow, KeepsWhatItHasAtLowLimits) {
+  int limited = 0;
+  for (std::uint64_t seed = 1; seed <= 150; ++seed) {
+    testing::RandomProblem random = testing::random_problem(seed, {.most_partitions = 300});
+    SCOPED_TRACE(random.words);
+    const std::vector<std::vector<std::int32_t>> legal = random.problem.places;
+    testing::Random draw(seed);
+    const auto center = testing::some_partition(draw, random.problem);
+    if (!center) continue;
+    const auto fits = evaluate(random.problem, *random.costs, *center);
+    for (const PartitionOptions& low :
+         {PartitionOptions{.keep = 3, .incumbent = center, .work_limit = 1, .search_nodes = 0},
+          PartitionOptions{.keep = 3, .work_limit = 1, .search_nodes = 1},
+          PartitionOptions{.method = PartitionMethod::brute_force, .keep = 3, .work_limit = 12}}) {
+      const WindowResult result =
+          solve_in_window(random.problem, legal, *random.costs, *center, {.solve = low, .window = 1});
+      limited += result.result.reason == PartitionReason::limit ? 1 : 0;
+      if (!result.result.best.empty()) {
+        const PartitionChoice& best = result.result.best.front();
+        EXPECT_TRUE(evaluate(random.problem, *random.costs, best.partition));
+        if (low.incumbent && fits) {
+          EXPECT_LE(best.value.slowest, fits->slowest);
+        }
+        continue;
+      }
+      EXPECT_FALSE(low.incumbent && fits);
+      EXPECT_NE(result.result.obstacle, "");
+      PartitionProblem window = random.problem;
+      window.places = places_around(legal, result.center, 1);
+      const bool none =
+          solve_partition(window, *random.costs, {.method = PartitionMethod::brute_force}).best.empty();
+      EXPECT_TRUE(none || result.result.reason != PartitionReason::infeasible);
+    }
+  }
+  EXPECT_GT(limited, 50);
+}
+
+// Boundaries moved together by one place each, where the places are not equally far apart, may cross.
+TEST(SolveInWindow, LooksForMemoryBetweenUnevenPlaces) {
+  constexpr int kStages = 16, kBlocks = 200;
+  PlainCosts costs(kStages - 1);
+  for (std::uint64_t seed = 1; seed <= 40; ++seed) {
+    testing::Random draw(seed);
+    PartitionProblem problem = chain(kStages, kBlocks);
+    for (int s = 1; s < kStages; ++s) {
+      std::vector<std::int32_t>& places = problem.places[static_cast<std::size_t>(s - 1)];
+      places.clear();
+      for (int b = std::max(s, 12 * s - 24); b <= std::min(kBlocks - (kStages - s), 12 * s + 24);
+           b += draw.between(1, 12))
+        places.push_back(b);
+    }
+    for (int r = 0; r < kStages; ++r) problem.budget.emplace_back((4.0 + r) * (10.0 + (kStages - r)));
+    const PartitionResult result = solve_partition(problem, costs);
+    if (result.reason == PartitionReason::infeasible) {
+      EXPECT_NE(result.obstacle, "");
+      EXPECT_THAT(result.obstacle, ::testing::Not(::testing::HasSubstr("(-")));
+    } else {
+      EXPECT_TRUE(evaluate(problem, costs, result.best.front().partition));
+    }
+  }
 }
 
 std::string obstacle(const PartitionProblem& problem) {

@@ -35,7 +35,7 @@ struct PartitionOptions {
   /// have the optimum itself.
   double widest = 1.1;
   /// States looked at, before Σ gets a stated gap, or the slowest pair where even that is not found sooner.
-  std::int64_t work_limit = 50'000'000;
+  std::int64_t work_limit = 100'000'000;
   std::optional<Seconds> time_limit;  ///< milp only
   bool least_work = true;  ///< milp only: also the least Σ at the least slowest pair, by a second programme
   // Shortcuts of the sweep; the answer is the same without them.
