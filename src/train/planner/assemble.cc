@@ -369,7 +369,7 @@ Result<PlanFrame> make_frame(const Job& job, const PricedJob& priced, Template s
   plan.actions = *std::move(actions);
   plan.group = sizes.group;
   PairTable pairs(plan.costs, {.interference = priced.interference});
-  return PlanFrame(std::move(plan), std::move(pairs));
+  return PlanFrame(schedule, std::move(plan), std::move(pairs));
 }
 
 void schedule_pairs(PlanFrame& frame, std::span<const Partition> partitions) {
@@ -381,9 +381,16 @@ void schedule_pairs(PlanFrame& frame, std::span<const Partition> partitions) {
 }
 
 Result<ExecutionPlan> fill_frame(const PlanFrame& frame, const Job& job, const PricedJob& priced,
-                                 const Partition& partition) {
+                                 const Partition& partition, std::int32_t effort) {
   ExecutionPlan plan = frame.plan;
   plan.partition = partition;
+  if (traits(frame.schedule).durations) {
+    TemplateSizes sizes = template_sizes(job);
+    sizes.effort = effort;
+    auto actions = make_schedule(frame.schedule, sizes, stage_costs(plan));
+    if (!actions) return std::unexpected(in_schedule(job, std::move(actions).error()));
+    plan.actions = *std::move(actions);
+  }
   add_rank_costs(job, priced, plan);
   const auto pairs = overlapped(plan.actions);
   for (const auto& [f, b] : pairs) {
@@ -406,12 +413,6 @@ Result<ExecutionPlan> assemble_plan(const Job& job, const PricedJob& priced, con
     frame.plan.partition = partition;
     TESSERA_CHECK(apply_stage_durations(job, frame.plan));
     frame.pairs = PairTable(frame.plan.costs, {.interference = priced.interference});
-  }
-  if (traits(schedule).durations) {
-    frame.plan.partition = partition;
-    auto actions = make_schedule(schedule, template_sizes(job), stage_costs(frame.plan));
-    if (!actions) return std::unexpected(in_schedule(job, std::move(actions).error()));
-    frame.plan.actions = *std::move(actions);
   }
   schedule_pairs(frame, {&partition, 1});
   TESSERA_TRY(ExecutionPlan plan, fill_frame(frame, job, priced, partition));

@@ -32,11 +32,14 @@ struct PricedJob {
 /// smallest legal one (it holds the fewest activations); PP when none is, for the template to refuse.
 [[nodiscard]] std::int32_t group_size(const Job& job);
 
-/// All of a plan that does not depend on the partition, and the pairs scheduled so far.
+/// All of a plan that does not depend on the partition, and the pairs scheduled so far. Where the template
+/// orders by durations, the actions are those of equal stages until fill_frame knows better.
 struct PlanFrame {
+  Template schedule;
   ExecutionPlan plan;
   PairTable pairs;  ///< over plan.costs: a frame may be moved, not copied
-  PlanFrame(ExecutionPlan p, PairTable t) : plan(std::move(p)), pairs(std::move(t)) {}
+  PlanFrame(Template s, ExecutionPlan p, PairTable t)
+      : schedule(s), plan(std::move(p)), pairs(std::move(t)) {}
   PlanFrame(PlanFrame&&) = default;
   PlanFrame& operator=(PlanFrame&&) = default;
 };
@@ -45,9 +48,11 @@ struct PlanFrame {
 /// Schedules the pairs of these partitions, in parallel, so that fill_frame may be called from many threads.
 void schedule_pairs(PlanFrame& frame, std::span<const Partition> partitions);
 
-/// Everything but the predictions; the pairs must have been scheduled. Not held to check_plan.
+/// Everything but the predictions; the pairs must have been scheduled. Not held to check_plan. `effort`: see
+/// TemplateSizes.
 [[nodiscard]] Result<ExecutionPlan> fill_frame(const PlanFrame& frame, const Job& job,
-                                               const PricedJob& priced, const Partition& partition);
+                                               const PricedJob& priced, const Partition& partition,
+                                               std::int32_t effort = TemplateSizes{}.effort);
 
 /// Frame, pairs and plan in one, held to check_plan.
 [[nodiscard]] Result<ExecutionPlan> assemble_plan(const Job& job, const PricedJob& priced,

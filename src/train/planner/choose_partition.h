@@ -1,8 +1,9 @@
 // Closing the loop: the partition decides the pairs, the pairs decide the partition, and what counts is the
 // iteration time.
 //
-// The partitions with the fastest slowest pair and those with the least loaded worst rank are simulated,
-// together with the rivals; the winner then descends by moving single boundaries, on the simulator.
+// Of the partitions with the fastest slowest pair those with the least Σ multiplicity · T and those with the
+// least loaded worst rank are simulated, together with the rivals; the winner then descends on the simulator,
+// by moving boundaries and blocks.
 #pragma once
 
 #include <vector>

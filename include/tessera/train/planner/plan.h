@@ -61,8 +61,9 @@ struct BoundaryMove {
 /// How the overlap-aware partition was found, and how sure it is.
 struct PartitionSearch {
   Candidate chosen;
-  Candidate serial;        ///< balanced by serial time, with the same pair schedules
-  Candidate proxy;         ///< the optimum of the slowest pair, before the simulator had its say
+  Candidate serial;          ///< balanced by serial time, with the same pair schedules
+  bool serial_legal = true;  ///< it keeps the placement rules
+  Candidate proxy;           ///< the optimum of the slowest pair, before the simulator had its say
   PartitionResult solved;  ///< the certificate: of the slowest pair, not of the iteration. When no partition
                            ///< fits the memory, `obstacle` says why, and `chosen` is the serial balance
   /// A simulated partition that would be faster than the chosen one, but does not fit the memory.
