@@ -13,8 +13,10 @@
 namespace tessera::train {
 namespace {
 
-// Partitions taken from each proxy: the design asks for at least 50.
+// Partitions taken from each proxy: the design asks for at least 50. Of very long schedules fewer, so that
+// about as many actions as these are simulated in all.
 constexpr std::int32_t kKept = 50;
+constexpr std::int64_t kMostActions = 30'000'000;
 // Rounds of the descent; each moves the one boundary that helps most.
 constexpr int kMostDescents = 24;
 // Of templates that order by durations: the effort for one candidate of many, and how many are looked at with
@@ -49,13 +51,25 @@ class Search {
     TESSERA_TRY(task_, partition_task(job_, priced_, frame_, costs_));
     const Partition& serial = task_.serial;
     PartitionSearch out;
+    std::int64_t actions = 1;
+    for (const auto& rank : frame_.plan.actions.ranks) actions += std::ssize(rank);
+    most_simulated_ = std::max<std::int64_t>(kMostActions / actions, 8);
+    kept_ = static_cast<std::int32_t>(std::min<std::int64_t>(kKept, most_simulated_ / 4));
     const WindowOptions options{.solve = {.keep = 2 * kKept, .incumbent = serial},
                                 .window = options_.window,
                                 .widened = options_.widened};
     out.solved = solve_in_window(task_.problem, task_.legal, costs_, serial, options).result;
+    out.serial_legal = legal(serial);
+    const WindowResult roomy = without_memory(options);
     if (out.solved.best.empty()) {
-      TESSERA_TRY(const std::vector<Candidate> only, simulated({serial}, TemplateSizes{}.effort));
-      out.chosen = out.serial = out.proxy = only.front();
+      // What would be planned if only it fitted.
+      if (roomy.result.best.empty())
+        return infeasible("no partition keeps the placement rules: " + roomy.result.obstacle,
+                          "Give fewer of them, fewer stages, or placement: {empty_stages: true}.");
+      TESSERA_TRY(const std::vector<Candidate> two,
+                  simulated({roomy.result.best.front().partition, serial}, TemplateSizes{}.effort));
+      out.chosen = out.proxy = two[0];
+      out.serial = two[1];
       return out;
     }
     TESSERA_TRY(std::vector<Candidate> all, simulated(pool(out.solved.best, serial)));
@@ -68,11 +82,17 @@ class Search {
     out.simulated = static_cast<std::int32_t>(all.size());
     TESSERA_CHECK(descend(out));
     if (traits(frame_.schedule).durations) TESSERA_CHECK(decide_with_final_orders(all, out));
+    if (!roomy.result.best.empty()) {
+      std::vector<Partition> more;
+      for (std::size_t k = 0; k < std::min(roomy.result.best.size(), kFinalists); ++k)
+        more.push_back(roomy.result.best[k].partition);
+      TESSERA_TRY(const std::vector<Candidate> wishes, simulated(std::move(more), TemplateSizes{}.effort));
+      all.insert(all.end(), wishes.begin(), wishes.end());
+    }
     for (const Candidate& candidate : all)
       if (!candidate.usable && legal(candidate.partition) && candidate.iteration < out.chosen.iteration &&
           (!out.cramped || candidate.iteration < out.cramped->iteration))
         out.cramped = candidate;
-    out.serial_legal = legal(serial);
     out.serial_slowest = slowest(serial);
     out.chosen_slowest = slowest(out.chosen.partition);
     out.moved = moves(serial, out.chosen.partition);
@@ -81,6 +101,15 @@ class Search {
   }
 
  private:
+  // The same search with all the memory it likes; empty where memory is no matter.
+  WindowResult without_memory(WindowOptions options) {
+    if (task_.problem.budget.empty()) return {};
+    PartitionProblem roomy = task_.problem;
+    roomy.budget.clear();
+    options.solve.keep = static_cast<std::int32_t>(kFinalists);
+    return solve_in_window(roomy, task_.legal, costs_, task_.serial, options);
+  }
+
   // The optimum first, serial balance second, then the best of both proxies and the rivals.
   [[nodiscard]] std::vector<Partition> pool(std::vector<PartitionChoice> best,
                                             const Partition& serial) const {
@@ -88,9 +117,9 @@ class Search {
     const auto add = [&](const Partition& partition) {
       if (std::ranges::find(out, partition) == out.end()) out.push_back(partition);
     };
-    for (std::size_t k = 0; k < best.size() && std::cmp_less(k, kKept); ++k) add(best[k].partition);
+    for (std::size_t k = 0; k < best.size() && std::cmp_less(k, kept_); ++k) add(best[k].partition);
     std::ranges::stable_sort(best, {}, [](const PartitionChoice& c) { return c.value.worst_rank; });
-    for (std::size_t k = 0; k < best.size() && std::cmp_less(k, kKept); ++k) add(best[k].partition);
+    for (std::size_t k = 0; k < best.size() && std::cmp_less(k, kept_); ++k) add(best[k].partition);
     const std::int64_t stages = job_.layout.stages();
     const std::vector<Seconds> times = serial_times(job_.model, priced_.cost);
     for (const Result<Partition>& rival :
@@ -149,7 +178,7 @@ class Search {
   // Makes the move that shortens the iteration most, until none does: single boundaries first, then blocks of
   // the longest stages further away.
   Status descend(PartitionSearch& out) {
-    while (out.descents < kMostDescents) {
+    while (out.descents < kMostDescents && out.simulated < most_simulated_) {
       TESSERA_TRY(bool moved, try_moves(boundary_moves(out.chosen.partition), out));
       if (!moved) {
         TESSERA_TRY(moved, try_moves(block_moves(out.chosen.partition), out));
@@ -256,6 +285,8 @@ class Search {
   PlanFrame& frame_;
   MeasuredStageCosts costs_;
   PartitionTask task_;
+  std::int32_t kept_ = kKept;
+  std::int64_t most_simulated_ = 0;
 };
 
 }  // namespace

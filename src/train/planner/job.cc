@@ -204,6 +204,10 @@ Status read_schedule(Cursor root, Job& job) {
   TESSERA_TRY(const std::int64_t group, schedule->integer_or("group", 0, 1 << 20, 0));
   job.group = static_cast<std::int32_t>(group);
   TESSERA_CHECK(read_partition(*schedule, job));
+  if (const auto placement = schedule->present("placement");
+      placement && job.partition_rule != PartitionRule::overlap_aware)
+    return placement->error("only a searched partition has a choice of places",
+                            "Use partition: overlap-aware, or remove placement.");
   TESSERA_CHECK(read_pairs(*schedule, job));
   if (job.pairs.empty() || job.partition_rule != PartitionRule::overlap_aware) return {};
   // A sequence by hand names the layers of its stages: they must not move.

@@ -71,7 +71,8 @@ void add_notes(const Job& job, PlanReport& report) {
     report.notes.push_back(
         fmt::format("Template {} overlaps no forward with a backward: all expert communication is exposed.",
                     name(plain)));
-  } else if (report.figures.iteration > report.baseline.iteration && report.baseline.iteration > Seconds(0)) {
+  } else if (report.figures.iteration > report.baseline.iteration && report.baseline.iteration > Seconds(0) &&
+             report.baseline.peak_memory <= report.plan.memory_limit * kUsableMemory) {
     report.notes.push_back(fmt::format("Overlap makes this job {:.1f} % slower; use template {}.",
                                        100 * (report.figures.iteration / report.baseline.iteration - 1),
                                        name(plain)));
@@ -142,15 +143,16 @@ Result<PlanReport> plan_layout(const Job& job, const PlanOptions& options) {
                   report.figures.peak_memory <= chosen.plan.memory_limit * kUsableMemory;
   if (options.baselines) {
     const Template plain = without_overlap(job);
-    const Partition& known = report.search ? report.search->serial.partition : partition;
+    const bool serial = report.search && report.search->serial_legal;
+    const Partition& known = serial ? report.search->serial.partition : partition;
     TESSERA_TRY(const Simulated baseline, build(job, priced, known, plain, false));
     report.baseline = figures("no overlap", baseline.plan, baseline.result);
     TESSERA_TRY(const Partition even, even_partition(job.model, job.layout.stages()));
     TESSERA_TRY(const Simulated even_split, build(job, priced, even, plain, false));
     report.even = figures("even split", even_split.plan, even_split.result);
-    if (report.search && plain != job.schedule) {
-      TESSERA_TRY(const Simulated serial, build(job, priced, known, job.schedule, false));
-      report.serial = figures("serial balance", serial.plan, serial.result);
+    if (serial && plain != job.schedule) {
+      TESSERA_TRY(const Simulated overlapped, build(job, priced, known, job.schedule, false));
+      report.serial = figures("serial balance", overlapped.plan, overlapped.result);
     }
   }
   report.plan = std::move(chosen.plan);

@@ -150,8 +150,8 @@ Status has_a_choice(const Job& job) {
         error.line = section->line();
     return std::unexpected(std::move(error));
   };
-  if (job.partition_rule == PartitionRule::given)
-    return refuse("schedule", "the partition is given, so no measurement can change it",
+  if (job.partition_rule != PartitionRule::overlap_aware)
+    return refuse("schedule", "the partition is not searched, so no measurement can change it",
                   "Use partition: overlap-aware.");
   if (!job.stage_durations.empty())
     return refuse("cost.stages", "durations by hand per stage leave no pair to measure",
