@@ -54,7 +54,7 @@ std::vector<LiveVector> extreme(const std::vector<LiveVector>& vectors) {
 }
 
 // Replays one rank. `place` is a stage's entry in the rank's vectors.
-std::vector<LiveVector> live_vectors(const std::vector<Action>& actions, std::size_t stages_of_rank,
+std::vector<LiveVector> live_vectors(const ActionList& list, std::size_t rank, std::size_t stages_of_rank,
                                      const std::vector<std::size_t>& place) {
   LiveVector live(stages_of_rank, 0);
   std::set<LiveVector> seen{live};
@@ -64,7 +64,10 @@ std::vector<LiveVector> live_vectors(const std::vector<Action>& actions, std::si
     grown = false;
     --live[place[stage.index()]];
   };
-  for (const Action& action : actions) {
+  for (const Action& cell : list.ranks[rank]) {
+    const std::optional<Action> real = list.real_part(cell);
+    if (!real) continue;
+    const Action& action = *real;
     const bool pair = action.kind == ActionKind::overlap;
     if (pair || action.kind == ActionKind::forward) {
       ++live[place[action.stage.index()]];
@@ -87,21 +90,23 @@ OverlapGraph overlap_graph(const ActionList& actions) {
 
   std::map<std::pair<StageId, StageId>, std::int64_t> pairs;
   for (const std::vector<Action>& rank : actions.ranks)
-    for (const Action& action : rank)
-      if (action.kind == ActionKind::overlap) ++pairs[{action.stage, action.backward_stage}];
+    for (const Action& cell : rank)
+      if (const auto action = actions.real_part(cell); action && action->kind == ActionKind::overlap)
+        ++pairs[{action->stage, action->backward_stage}];
   std::vector<char> paired(stages, 0);
   for (const auto& [pair, multiplicity] : pairs) {
     out.edges.push_back({pair.first, pair.second, multiplicity});
     paired[pair.first.index()] = paired[pair.second.index()] = 1;
   }
   for (std::size_t s = 0; s < stages; ++s)
-    if (paired[s] == 0) out.alone.push_back({StageId(static_cast<std::int64_t>(s)), actions.microbatches});
+    if (const StageId stage(static_cast<std::int64_t>(s)); paired[s] == 0)
+      out.alone.push_back({stage, actions.real_microbatches(stage)});
 
   std::vector<std::size_t> place(stages, 0);
   std::vector<std::size_t> count(actions.ranks.size(), 0);
   for (std::size_t s = 0; s < stages; ++s) place[s] = count[actions.rank_of_stage[s].index()]++;
   for (std::size_t r = 0; r < actions.ranks.size(); ++r)
-    out.live.push_back(live_vectors(actions.ranks[r], count[r], place));
+    out.live.push_back(live_vectors(actions, r, count[r], place));
   return out;
 }
 

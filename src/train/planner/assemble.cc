@@ -161,9 +161,11 @@ std::vector<std::pair<StageId, StageId>> overlapped(const ActionList& actions) {
   std::set<std::pair<StageId, StageId>> seen;
   std::vector<std::pair<StageId, StageId>> in_order;
   for (const auto& rank : actions.ranks)
-    for (const Action& action : rank)
-      if (action.kind == ActionKind::overlap && seen.emplace(action.stage, action.backward_stage).second)
-        in_order.emplace_back(action.stage, action.backward_stage);
+    for (const Action& cell : rank)
+      if (const auto action = actions.real_part(cell);
+          action && action->kind == ActionKind::overlap &&
+          seen.emplace(action->stage, action->backward_stage).second)
+        in_order.emplace_back(action->stage, action->backward_stage);
   return in_order;
 }
 
