@@ -63,8 +63,8 @@ class Walk {
         if (step.input[k] >= 0)
           start = std::max(start, end_[static_cast<std::size_t>(step.input[k])] + step.hop[k]);
       // 0 = whole, 1 = its forward only, 2 = its backward only, 3 = nothing.
-      const auto left =
-          static_cast<std::size_t>(2 * shadow[step.shadow[0]]) + static_cast<std::size_t>(shadow[step.shadow[1]]);
+      const auto left = static_cast<std::size_t>(2 * shadow[step.shadow[0]]) +
+                        static_cast<std::size_t>(shadow[step.shadow[1]]);
       free_[step.rank] = end_[i] = start + step.takes[left];
     }
     return free_.empty() ? 0.0 : *std::ranges::max_element(free_);
@@ -184,8 +184,8 @@ Result<ShadowChoice> best_shadows(Template schedule, const TemplateSizes& sizes,
   TESSERA_TRY(const ActionIndex index, ActionIndex::build(list));
   Walk walk(list, index, duration, transfer);
   if (shadows == 0)
-    return ShadowChoice{
-        .makespan = Seconds(walk.makespan(Shadows(static_cast<std::size_t>(padded), 0))), .proved = true};
+    return ShadowChoice{.makespan = Seconds(walk.makespan(Shadows(static_cast<std::size_t>(padded), 0))),
+                        .proved = true};
   const std::int32_t group = traits(schedule).groups && sizes.group > 0 ? sizes.group : sizes.pp;
   return PlaceSearch(list, std::move(walk), padded, shadows, std::max(group, 1)).run();
 }

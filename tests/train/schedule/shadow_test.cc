@@ -49,8 +49,9 @@ double relaxed_makespan(const ActionList& list, double transfer) {
         const ActionInputs inputs = inputs_of(action, index, list);
         for (const ActionAt at : {inputs.forward, inputs.backward})
           if (at.rank >= 0)
-            start = std::max(start, end[static_cast<std::size_t>(at.rank)][static_cast<std::size_t>(at.index)] +
-                                        (static_cast<std::size_t>(at.rank) == r ? 0 : transfer));
+            start =
+                std::max(start, end[static_cast<std::size_t>(at.rank)][static_cast<std::size_t>(at.index)] +
+                                    (static_cast<std::size_t>(at.rank) == r ? 0 : transfer));
         const auto real = list.real_part(action);
         const double done = start + (real ? unit_time(*real).value() : 0);
         changed = changed || done > end[r][i];
@@ -84,9 +85,8 @@ TEST(Shadow, PadsToTheNextNumberTheTemplateTakes) {
   EXPECT_EQ(padded(Template::dual_pipe_v, 4, 2, 9), 9);
   // What it says is the least that make_schedule takes.
   int checked = 0;
-  for (const Template t :
-       {Template::interleaved, Template::interleaved_overlap, Template::interleaved_zb, Template::dual_pipe,
-        Template::dual_pipe_v})
+  for (const Template t : {Template::interleaved, Template::interleaved_overlap, Template::interleaved_zb,
+                           Template::dual_pipe, Template::dual_pipe_v})
     for (int p = 2; p <= 6; p += 2)
       for (int m = 1; m <= 24; ++m)
         for (int n : {p, p + 1, p + 3}) {
@@ -95,7 +95,8 @@ TEST(Shadow, PadsToTheNextNumberTheTemplateTakes) {
           for (int other = m; other <= to; ++other, ++checked) {
             TemplateSizes with = sizes;
             with.microbatches = other;
-            ASSERT_EQ(make_schedule(t, with).has_value(), other == to) << name(t) << p << ' ' << m << ' ' << n;
+            ASSERT_EQ(make_schedule(t, with).has_value(), other == to)
+                << name(t) << p << ' ' << m << ' ' << n;
           }
         }
   EXPECT_GT(checked, 1000);
@@ -115,9 +116,9 @@ TEST(Shadow, CostsWhatUnitTimesSay) {
   struct Row {
     int m, last, best, larger_group, peak_last, peak_group;
   };
-  for (const Row& row : {Row{6, 49, 48, 45, 10, 12}, Row{7, 53, 52, 51, 11, 14}, Row{9, 69, 66, 63, 11, 12},
-                         Row{10, 73, 70, 69, 11, 12}, Row{11, 77, 75, 75, 11, 13},
-                         Row{13, 93, 89, 87, 11, 14}}) {
+  for (const Row& row :
+       {Row{6, 49, 48, 45, 10, 12}, Row{7, 53, 52, 51, 11, 14}, Row{9, 69, 66, 63, 11, 12},
+        Row{10, 73, 70, 69, 11, 12}, Row{11, 77, 75, 75, 11, 13}, Row{13, 93, 89, 87, 11, 14}}) {
     const TemplateSizes sizes = sizes_of(4, 2, row.m);
     const int padded = padded_microbatches(Template::interleaved, sizes);
     const auto last = make_padded_schedule(Template::interleaved, sizes, padded,
@@ -135,8 +136,8 @@ TEST(Shadow, CostsWhatUnitTimesSay) {
     EXPECT_EQ(best->makespan.value(), row.best) << row.m;
     EXPECT_TRUE(best->proved);
 
-    const auto group = make_schedule(Template::interleaved,
-                                     sizes_of(4, 2, row.m, legal_groups(4, row.m).front()));
+    const auto group =
+        make_schedule(Template::interleaved, sizes_of(4, 2, row.m, legal_groups(4, row.m).front()));
     EXPECT_EQ(pipeline_makespan(*group, unit_time, Seconds(0))->value(), row.larger_group);
     EXPECT_EQ(check_schedule(*group)->peak_live[0], row.peak_group);
   }
@@ -164,10 +165,11 @@ TEST(Shadow, SearchFindsTheBestPlaces) {
     Template schedule;
     int p, v, m, n;
   };
-  for (const Case& c : {Case{Template::interleaved_overlap, 2, 2, 5, 0}, Case{Template::interleaved, 3, 2, 7, 0},
-                        Case{Template::interleaved_zb, 3, 2, 4, 0}, Case{Template::interleaved_zb, 2, 3, 7, 4},
-                        Case{Template::interleaved_overlap, 4, 2, 6, 4}, Case{Template::dual_pipe, 4, 2, 9, 0},
-                        Case{Template::dual_pipe_v, 3, 2, 4, 0}}) {
+  for (const Case& c :
+       {Case{Template::interleaved_overlap, 2, 2, 5, 0}, Case{Template::interleaved, 3, 2, 7, 0},
+        Case{Template::interleaved_zb, 3, 2, 4, 0}, Case{Template::interleaved_zb, 2, 3, 7, 4},
+        Case{Template::interleaved_overlap, 4, 2, 6, 4}, Case{Template::dual_pipe, 4, 2, 9, 0},
+        Case{Template::dual_pipe_v, 3, 2, 4, 0}}) {
     const TemplateSizes sizes = sizes_of(c.p, c.v, c.m, c.n);
     const int padded = padded_microbatches(c.schedule, sizes), shadows = padded - c.m;
     const auto best = best_shadows(c.schedule, sizes, padded, unit_time, Seconds(0.25));
@@ -180,8 +182,8 @@ TEST(Shadow, SearchFindsTheBestPlaces) {
       std::vector<std::int32_t> places;
       for (std::int32_t m = 0; m < padded; ++m)
         if (chosen[static_cast<std::size_t>(m)] != 0) places.push_back(m);
-      least = std::min(least,
-                       relaxed_makespan(*make_padded_schedule(c.schedule, sizes, padded, places), 0.25));
+      least =
+          std::min(least, relaxed_makespan(*make_padded_schedule(c.schedule, sizes, padded, places), 0.25));
     } while (std::ranges::next_permutation(chosen).found);
     EXPECT_NEAR(best->makespan.value(), least, 1e-9) << name(c.schedule) << c.p << c.m;
     const auto list = make_padded_schedule(c.schedule, sizes, padded, best->places);
@@ -209,9 +211,10 @@ TEST(Shadow, SearchOfALongScheduleBeatsTheNamedPlaces) {
 TEST(Shadow, RandomPaddingsAreSound) {
   testing::Random random(3);
   for (int round = 0; round < 300; ++round) {
-    const Template t = std::array{Template::interleaved, Template::interleaved_overlap,
-                                  Template::interleaved_zb, Template::dual_pipe, Template::one_f_one_b,
-                                  Template::zb_h1}[static_cast<std::size_t>(random.between(0, 5))];
+    const Template t = std::array{Template::interleaved,    Template::interleaved_overlap,
+                                  Template::interleaved_zb, Template::dual_pipe,
+                                  Template::one_f_one_b,    Template::zb_h1}[static_cast<std::size_t>(
+        random.between(0, 5))];
     const int p = t == Template::dual_pipe ? 2 * random.between(1, 3) : random.between(2, 6);
     const int v = traits(t).chunks != 0 ? traits(t).chunks : random.between(2, 4);
     const TemplateSizes sizes = sizes_of(p, v, random.between(1, 20));
@@ -228,9 +231,11 @@ TEST(Shadow, RandomPaddingsAreSound) {
     const auto facts = check_schedule(*list);
     ASSERT_TRUE(facts) << facts.error().text();
     const int passes = traits(t).split ? 3 : 2;
-    EXPECT_LE(facts->actions, std::int64_t{passes} * p * v * sizes.microbatches / (t == Template::dual_pipe ? 2 : 1));
+    EXPECT_LE(facts->actions,
+              std::int64_t{passes} * p * v * sizes.microbatches / (t == Template::dual_pipe ? 2 : 1));
     EXPECT_EQ(list->real_microbatches(), sizes.microbatches);
-    ASSERT_NEAR(pipeline_makespan(*list, unit_time, Seconds(0.1))->value(), relaxed_makespan(*list, 0.1), 1e-9);
+    ASSERT_NEAR(pipeline_makespan(*list, unit_time, Seconds(0.1))->value(), relaxed_makespan(*list, 0.1),
+                1e-9);
   }
 }
 

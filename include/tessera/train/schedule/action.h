@@ -54,9 +54,9 @@ struct Action {
 /// equal chains side by side, each with microbatches of its own: the first stage of a chain has no stage
 /// before it, the last none after it, and stage s holds the same blocks as stage s + stages / pipelines.
 ///
-/// A shadow microbatch fills a schedule up to a number that its template can take. On every stage it keeps its
-/// place in the order and the sends and receives of the pipeline, with dummy tensors of real shape, and does
-/// nothing else: no compute, no EP, TP or CP collective (all peers skip it alike), no random numbers, no
+/// A shadow microbatch fills a schedule up to a number that its template can take. On every stage it keeps
+/// its place in the order and the sends and receives of the pipeline, with dummy tensors of real shape, and
+/// does nothing else: no compute, no EP, TP or CP collective (all peers skip it alike), no random numbers, no
 /// activation, no part in loss, token counts, auxiliary loss, router bias, gradients or optimizer.
 struct ActionList {
   std::int32_t microbatches = 0;  ///< of one pipeline: each of its stages runs 0 … microbatches − 1

@@ -1,8 +1,8 @@
 // Shadow microbatches: how a schedule whose template cannot take M microbatches runs them all the same.
 //
-// The template's order for M' > M microbatches is kept, and M' − M of them are shadows (see ActionList). Where
-// they sit matters: of all places of two shadows among twelve microbatches, 4 ranks and 2 chunks each, the
-// slowest takes 8 % longer than the fastest.
+// The template's order for M' > M microbatches is kept, and M' − M of them are shadows (see ActionList).
+// Where they sit matters: of all places of two shadows among twelve microbatches, 4 ranks and 2 chunks each,
+// the slowest takes 8 % longer than the fastest.
 //
 //   const std::int32_t padded = padded_microbatches(Template::interleaved, sizes);          // 10 → 12
 //   const auto places = shadow_places(ShadowPlacement::spread, padded, padded - 10);        // {4, 8}
@@ -42,9 +42,9 @@ inline constexpr std::size_t kShadowPlacements = 4;
                                                       std::int32_t shadows);
 
 /// make_schedule() for `padded` microbatches, those in `places` shadows. sizes.microbatches counts the real
-/// ones. With two pipelines (dualpipe), number m is microbatch m / 2 of pipeline m mod 2: both get as many, or
-/// the second one less. Errors: those of make_schedule; places that are not padded − microbatches different
-/// numbers below `padded`. Pure and thread-safe.
+/// ones. With two pipelines (dualpipe), number m is microbatch m / 2 of pipeline m mod 2: both get as many,
+/// or the second one less. Errors: those of make_schedule; places that are not padded − microbatches
+/// different numbers below `padded`. Pure and thread-safe.
 [[nodiscard]] Result<ActionList> make_padded_schedule(Template schedule, const TemplateSizes& sizes,
                                                       std::int32_t padded,
                                                       std::span<const std::int32_t> places,
