@@ -32,9 +32,16 @@ std::string layer_span(std::int64_t first, std::int64_t last) {
   return first == last ? fmt::format("Layer {}", first) : fmt::format("Layers {} … {}", first, last);
 }
 
-Result<Partition> layers_per_stage(Cursor list, const ModelSpec& model, std::int64_t stages) {
-  if (static_cast<std::int64_t>(list.size()) != stages)
-    return list.error(fmt::format("{} entries for {} stages (pp × vp)", list.size(), stages));
+// Where every stage is on two ranks, vp counts none of its own.
+std::string_view stages_formula(const Job& job) noexcept {
+  return distinct_stages(job) == job.layout.stages() ? "pp × vp" : "pp";
+}
+
+Result<Partition> layers_per_stage(Cursor list, const Job& job) {
+  const ModelSpec& model = job.model;
+  if (static_cast<std::int64_t>(list.size()) != distinct_stages(job))
+    return list.error(
+        fmt::format("{} entries for {} stages ({})", list.size(), distinct_stages(job), stages_formula(job)));
   Partition partition;
   std::int64_t next = 0;
   std::int64_t layers = 0;
@@ -136,7 +143,7 @@ Status read_partition(Cursor schedule, Job& job) {
     given = megatron_split(job.model, options);
     if (!given) return located(*split, given.error());
   } else if (rule && rule->is_list()) {
-    given = layers_per_stage(*rule, job.model, distinct_stages(job));
+    given = layers_per_stage(*rule, job);
     if (!given) return located(*rule, given.error());
   } else if (rule) {
     TESSERA_TRY(const std::string name, rule->string());
@@ -238,7 +245,7 @@ Status read_stage_durations(Cursor cost, Job& job) {
   if (!list->is_list()) return list->error(fmt::format("expected a list, found {}", describe(list->kind())));
   if (static_cast<std::int64_t>(list->size()) != distinct_stages(job))
     return list->error(fmt::format("{} entries for {} stages ({})", list->size(), distinct_stages(job),
-                                   job.schedule == Template::dual_pipe ? "pp" : "pp × vp"));
+                                   stages_formula(job)));
   for (std::size_t s = 0; s < list->size(); ++s) {
     const Cursor node = list->item(s);
     TESSERA_CHECK(node.only_keys({"forward", "backward", "weight"}));

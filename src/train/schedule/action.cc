@@ -25,17 +25,15 @@ char letter(ActionKind kind) noexcept {
 
 }  // namespace
 
-std::optional<Action> ActionList::real_part(const Action& action) const noexcept {
-  if (shadow.empty()) return action;
+std::optional<Action> ActionList::without_shadows(const Action& action) const noexcept {
   const bool first = !is_shadow(action.stage, action.microbatch);
   if (action.kind != ActionKind::overlap) return first ? std::optional(action) : std::nullopt;
   const bool second = !is_shadow(action.backward_stage, action.backward_microbatch);
   if (first && second) return action;
   if (first) return forward(action.stage, action.microbatch);
   if (!second) return std::nullopt;
-  return Action{.kind = action.backward_kind,
-                .stage = action.backward_stage,
-                .microbatch = action.backward_microbatch};
+  return Action{
+      .kind = action.backward_kind, .stage = action.backward_stage, .microbatch = action.backward_microbatch};
 }
 
 std::int32_t ActionList::real_microbatches() const noexcept {

@@ -1,10 +1,10 @@
 // The search for places. An action list can be walked in one order whatever the durations, so that order is
 // found once, and a choice of places then costs one pass over flat arrays.
 #include <algorithm>
-#include <limits>
 #include <numeric>
-#include <optional>
+#include <utility>
 
+#include "families.h"
 #include "tessera/train/schedule/check_schedule.h"
 #include "tessera/train/schedule/eager.h"
 #include "tessera/train/schedule/shadow.h"
@@ -91,8 +91,7 @@ class PlaceSearch {
         shadows_(shadows),
         left_(std::max<std::int64_t>(kVisits / std::max<std::int64_t>(walk_.steps(), 1), 1)),
         shadow_(static_cast<std::size_t>(padded), 0) {
-    for (std::int32_t m = 0; m < padded; ++m)
-      index_.push_back(static_cast<std::size_t>(m % list.pipelines * list.microbatches + m / list.pipelines));
+    for (std::int32_t m = 0; m < padded; ++m) index_.push_back(numbered_shadow(list, m));
     // Groups in the middle are all alike.
     const std::int32_t middle = padded / 2 / group * group;
     for (std::int32_t m = 0; m < padded; ++m)

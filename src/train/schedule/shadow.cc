@@ -4,15 +4,12 @@
 
 #include <algorithm>
 #include <array>
-#include <numeric>
+#include <utility>
+
+#include "families.h"
 
 namespace tessera::train {
 namespace {
-
-// The number m of a microbatch, seen by all pipelines together, as an index into ActionList::shadow.
-std::size_t shadow_index(const ActionList& list, std::int32_t m) noexcept {
-  return static_cast<std::size_t>(m % list.pipelines * list.microbatches + m / list.pipelines);
-}
 
 Status check_places(std::span<const std::int32_t> places, std::int32_t padded, std::int32_t real) {
   if (padded < real || std::cmp_not_equal(places.size(), padded - real))
@@ -73,7 +70,7 @@ Result<ActionList> make_padded_schedule(Template schedule, const TemplateSizes& 
   TESSERA_TRY(ActionList list, make_schedule(schedule, sizes, costs));
   if (places.empty()) return list;
   list.shadow.assign(static_cast<std::size_t>(padded), false);
-  for (const std::int32_t place : places) list.shadow[shadow_index(list, place)] = true;
+  for (const std::int32_t place : places) list.shadow[numbered_shadow(list, place)] = true;
   return list;
 }
 

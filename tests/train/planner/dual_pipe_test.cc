@@ -100,7 +100,7 @@ TEST(DualPipe, ComparesWithOneForwardOneBackward) {
 
 TEST(DualPipe, TakesGivenPartitionsOfOnePipeline) {
   EXPECT_THAT(job_with("template: dualpipe, partition: [6, 6, 6, 6, 6, 6, 6, 6]").error().text(),
-              HasSubstr("8 entries for 4 stages"));
+              HasSubstr("8 entries for 4 stages (pp)"));
   EXPECT_THAT(
       job_with("template: dualpipe, placement: {pinned: [{stage: 4, first_layer: 9}]}").error().text(),
       HasSubstr("pinned[0].stage"));

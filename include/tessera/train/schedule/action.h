@@ -84,10 +84,15 @@ struct ActionList {
     return pipeline * static_cast<std::size_t>(microbatches) + m.index();
   }
   /// What an action computes: itself without its shadow half, nullopt when nothing is left.
-  [[nodiscard]] std::optional<Action> real_part(const Action& action) const noexcept;
+  [[nodiscard]] std::optional<Action> real_part(const Action& action) const noexcept {
+    return shadow.empty() ? action : without_shadows(action);
+  }
   /// Microbatches that are no shadows, of all pipelines or of the pipeline of one stage.
   [[nodiscard]] std::int32_t real_microbatches() const noexcept;
   [[nodiscard]] std::int32_t real_microbatches(StageId s) const noexcept;
+
+ private:
+  [[nodiscard]] std::optional<Action> without_shadows(const Action& action) const noexcept;
 };
 
 /// "3F7", "3B7", "3I7", "3W7", "(3F7;5B2)OVERLAP_F_B".
