@@ -82,11 +82,12 @@ Json search_json(const PartitionSearch& search) {
   const bool found = !solved.best.empty();
   return {{"reason", name(solved.reason)},
           {"obstacle", solved.obstacle},
-          {"slowest_pair_bound_seconds", solved.bound.value()},
+          {"slowest_pair_bound_seconds", found ? Json(solved.bound.value()) : Json()},
           {"slowest_pair_best_seconds", found ? Json(solved.best.front().value.slowest.value()) : Json()},
           {"slowest_pair_gap", solved.gap},
-          {"slowest_pair_seconds", search.chosen_slowest.value()},
-          {"serial_slowest_pair_seconds", search.serial_slowest.value()},
+          {"slowest_pair_seconds", found ? Json(search.chosen_slowest.value()) : Json()},
+          {"serial_slowest_pair_seconds", found ? Json(search.serial_slowest.value()) : Json()},
+          {"serial_legal", search.serial_legal},
           {"serial_iteration_seconds", search.serial.iteration.value()},
           {"best_slowest_pair_iteration_seconds", search.proxy.iteration.value()},
           {"simulated", search.simulated},
@@ -120,6 +121,8 @@ Json memory_json(const MemoryDecision& memory) {
     return out;
   };
   return {{"peak_without_bytes", memory.without.value()},
+          {"iteration_without_seconds",
+           memory.iteration_without ? Json(memory.iteration_without->value()) : Json()},
           {"taken", list(memory.taken)},
           {"left", list(memory.left)}};
 }

@@ -70,6 +70,11 @@ std::string partition_text(const PlanReport& report) {
     return fmt::format("Partition: balanced by serial time, since none fits the memory: {}.\n",
                        search.solved.obstacle);
   std::string out = certificate(report);
+  if (!search.serial_legal)
+    out +=
+        "  * Serial balance breaks the placement rules (MTP blocks stay together, and what the job asks "
+        "for): it is\n"
+        "  shown for comparison only.\n";
   if (!search.serial.usable)
     out += fmt::format("  Serial balance does not fit: it needs {:.1f} GiB.\n",
                        gibibytes(search.serial.peak_memory));

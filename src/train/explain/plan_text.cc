@@ -47,10 +47,12 @@ std::string figures_table(const PlanReport& report) {
     table.row(std::move(cells));
   };
   const PlanFigures& f = report.figures;
-  std::vector<std::string> top{"", "even split,", report.search ? "serial balance," : "same partition,"};
+  const std::string serial =
+      report.search && !report.search->serial_legal ? "serial balance*" : "serial balance";
+  std::vector<std::string> top{"", "even split,", report.search ? serial + "," : "same partition,"};
   std::vector<std::string> below{"", "no overlap", "no overlap"};
   if (report.serial) {
-    top.emplace_back("serial balance,");
+    top.emplace_back(serial + ",");
     below.emplace_back("overlap");
   }
   top.emplace_back("this plan");

@@ -326,8 +326,10 @@ std::vector<double> stage_speeds(const Job& job) {
 namespace {
 
 // The template's order; with shadows where they were decided for it.
-Result<ActionList> actions_of(const Job& job, Template schedule, const ScheduleCosts& costs) {
-  const TemplateSizes sizes = template_sizes(job, schedule);
+Result<ActionList> actions_of(const Job& job, Template schedule, const ScheduleCosts& costs,
+                              std::int32_t effort = TemplateSizes{}.effort) {
+  TemplateSizes sizes = template_sizes(job, schedule);
+  sizes.effort = effort;
   // A rival that takes the microbatches as they are needs no shadows.
   const bool padded = job.filling && padded_microbatches(schedule, sizes) != sizes.microbatches;
   auto actions =
@@ -392,7 +394,7 @@ Result<PlanFrame> make_frame(const Job& job, const PricedJob& priced, Template s
   TESSERA_TRY(plan.actions, actions_of(job, schedule, even_costs(plan)));
   plan.group = template_sizes(job, schedule).group;
   PairTable pairs(plan.costs, {.interference = priced.interference});
-  return PlanFrame(std::move(plan), std::move(pairs));
+  return PlanFrame(schedule, std::move(plan), std::move(pairs));
 }
 
 void schedule_pairs(PlanFrame& frame, std::span<const Partition> partitions) {
@@ -407,9 +409,12 @@ void schedule_pairs(PlanFrame& frame, std::span<const Partition> partitions) {
 }
 
 Result<ExecutionPlan> fill_frame(const PlanFrame& frame, const Job& job, const PricedJob& priced,
-                                 const Partition& partition) {
+                                 const Partition& partition, std::int32_t effort) {
   ExecutionPlan plan = frame.plan;
   plan.partition = for_pipelines(partition, plan.actions.pipelines);
+  if (traits(frame.schedule).durations) {
+    TESSERA_TRY(plan.actions, actions_of(job, frame.schedule, stage_costs(plan), effort));
+  }
   add_rank_costs(job, priced, plan);
   const auto pairs = overlapped(plan.actions);
   for (const auto& [f, b] : pairs) {
@@ -432,9 +437,6 @@ Result<PlanFrame> make_frame(const Job& job, const PricedJob& priced, Template s
     // Durations given per stage make costs of their own, which depend on the partition.
     TESSERA_CHECK(apply_stage_durations(job, frame.plan));
     frame.pairs = PairTable(frame.plan.costs, {.interference = priced.interference});
-  }
-  if (traits(schedule).durations) {
-    TESSERA_TRY(frame.plan.actions, actions_of(job, schedule, stage_costs(frame.plan)));
   }
   return frame;
 }

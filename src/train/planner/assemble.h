@@ -40,16 +40,19 @@ struct PricedJob {
 /// A partition of every pipeline: the one given, once for each.
 [[nodiscard]] Partition for_pipelines(const Partition& one, std::int32_t pipelines);
 
-/// All of a plan that does not depend on the partition, and the pairs scheduled so far.
+/// All of a plan that does not depend on the partition, and the pairs scheduled so far. Where the template
+/// orders by durations, the actions are those of equal stages until fill_frame knows better.
 struct PlanFrame {
+  Template schedule;
   ExecutionPlan plan;
   PairTable pairs;  ///< over plan.costs: a frame may be moved, not copied
-  PlanFrame(ExecutionPlan p, PairTable t) : plan(std::move(p)), pairs(std::move(t)) {}
+  PlanFrame(Template s, ExecutionPlan p, PairTable t)
+      : schedule(s), plan(std::move(p)), pairs(std::move(t)) {}
   PlanFrame(PlanFrame&&) = default;
   PlanFrame& operator=(PlanFrame&&) = default;
 };
 [[nodiscard]] Result<PlanFrame> make_frame(const Job& job, const PricedJob& priced, Template schedule);
-/// The same, made for this partition: durations by hand per stage, and orders that depend on durations.
+/// The same for this partition, whose stages take the durations given by hand where there are any.
 [[nodiscard]] Result<PlanFrame> make_frame(const Job& job, const PricedJob& priced, Template schedule,
                                            const Partition& partition);
 
@@ -57,9 +60,11 @@ struct PlanFrame {
 /// Here and below a partition is of one pipeline.
 void schedule_pairs(PlanFrame& frame, std::span<const Partition> partitions);
 
-/// Everything but the predictions; the pairs must have been scheduled. Not held to check_plan.
+/// Everything but the predictions; the pairs must have been scheduled. Not held to check_plan. `effort`: see
+/// TemplateSizes.
 [[nodiscard]] Result<ExecutionPlan> fill_frame(const PlanFrame& frame, const Job& job,
-                                               const PricedJob& priced, const Partition& partition);
+                                               const PricedJob& priced, const Partition& partition,
+                                               std::int32_t effort = TemplateSizes{}.effort);
 
 /// Frame, pairs and plan in one, held to check_plan.
 [[nodiscard]] Result<ExecutionPlan> assemble_plan(const Job& job, const PricedJob& priced,

@@ -17,6 +17,10 @@ namespace {
 constexpr std::int32_t kKept = 50;
 // Rounds of the descent; each moves the one boundary that helps most.
 constexpr int kMostDescents = 24;
+// Of templates that order by durations: the effort for one candidate of many, and how many are looked at with
+// all of it.
+constexpr std::int32_t kSearchEffort = 1;
+constexpr std::size_t kFinalists = 6;
 // Stages whose blocks are tried elsewhere.
 constexpr std::size_t kLongestStages = 3;
 
@@ -38,21 +42,23 @@ bool better(const Candidate& a, const Candidate& b) noexcept {
 
 class Search {
  public:
-  Search(const Job& job, const PricedJob& priced, PlanFrame& frame)
-      : job_(job), priced_(priced), frame_(frame), costs_(job, priced, frame) {}
+  Search(const Job& job, const PricedJob& priced, PlanFrame& frame, const PlanOptions& options)
+      : job_(job), options_(options), priced_(priced), frame_(frame), costs_(job, priced, frame) {}
 
   Result<PartitionSearch> run() {
     TESSERA_TRY(task_, partition_task(job_, priced_, frame_, costs_));
     const Partition& serial = task_.serial;
     PartitionSearch out;
-    const WindowOptions options{.solve = {.keep = 2 * kKept, .incumbent = serial}};
+    const WindowOptions options{.solve = {.keep = 2 * kKept, .incumbent = serial},
+                                .window = options_.window,
+                                .widened = options_.widened};
     out.solved = solve_in_window(task_.problem, task_.legal, costs_, serial, options).result;
     if (out.solved.best.empty()) {
-      TESSERA_TRY(const std::vector<Candidate> only, simulated({serial}));
+      TESSERA_TRY(const std::vector<Candidate> only, simulated({serial}, TemplateSizes{}.effort));
       out.chosen = out.serial = out.proxy = only.front();
       return out;
     }
-    TESSERA_TRY(const std::vector<Candidate> all, simulated(pool(out.solved.best, serial)));
+    TESSERA_TRY(std::vector<Candidate> all, simulated(pool(out.solved.best, serial)));
     out.proxy = all[0];
     out.serial = all[1];
     // Serial balance knows nothing of the placement asked for.
@@ -61,10 +67,12 @@ class Search {
       if (better(candidate, out.chosen) && legal(candidate.partition)) out.chosen = candidate;
     out.simulated = static_cast<std::int32_t>(all.size());
     TESSERA_CHECK(descend(out));
+    if (traits(frame_.schedule).durations) TESSERA_CHECK(decide_with_final_orders(all, out));
     for (const Candidate& candidate : all)
       if (!candidate.usable && legal(candidate.partition) && candidate.iteration < out.chosen.iteration &&
           (!out.cramped || candidate.iteration < out.cramped->iteration))
         out.cramped = candidate;
+    out.serial_legal = legal(serial);
     out.serial_slowest = slowest(serial);
     out.chosen_slowest = slowest(out.chosen.partition);
     out.moved = moves(serial, out.chosen.partition);
@@ -101,18 +109,35 @@ class Search {
            std::ranges::none_of(partition.stages, [](BlockRange range) { return range.begin == range.end; });
   }
 
-  Result<std::vector<Candidate>> simulated(std::vector<Partition> partitions) {
+  // Where the template orders by durations, candidates get orders of little effort; the last word is with
+  // those that the plan itself would have.
+  Status decide_with_final_orders(std::vector<Candidate>& all, PartitionSearch& out) {
+    std::vector<Candidate> ranked = all;
+    std::ranges::stable_sort(ranked, better);
+    std::vector<Partition> last{out.chosen.partition, out.proxy.partition, out.serial.partition};
+    for (std::size_t i = 0; i < std::min(ranked.size(), kFinalists); ++i) last.push_back(ranked[i].partition);
+    TESSERA_TRY(all, simulated(std::move(last), TemplateSizes{}.effort));
+    out.chosen = all[0];
+    out.proxy = all[1];
+    out.serial = all[2];
+    for (const Candidate& candidate : all)
+      if (better(candidate, out.chosen) && legal(candidate.partition)) out.chosen = candidate;
+    return {};
+  }
+
+  Result<std::vector<Candidate>> simulated(std::vector<Partition> partitions,
+                                           std::int32_t effort = kSearchEffort) {
     schedule_pairs(frame_, partitions);
     std::vector<Candidate> out(partitions.size());
     std::vector<Status> failed(partitions.size());
     parallel_for(partitions.size(), 0,
-                 [&](std::size_t i) { failed[i] = simulate_one(std::move(partitions[i]), out[i]); });
+                 [&](std::size_t i) { failed[i] = simulate_one(std::move(partitions[i]), effort, out[i]); });
     for (Status& status : failed) TESSERA_CHECK(std::move(status));
     return out;
   }
 
-  Status simulate_one(Partition partition, Candidate& out) const {
-    TESSERA_TRY(const ExecutionPlan plan, fill_frame(frame_, job_, priced_, partition));
+  Status simulate_one(Partition partition, std::int32_t effort, Candidate& out) const {
+    TESSERA_TRY(const ExecutionPlan plan, fill_frame(frame_, job_, priced_, partition, effort));
     TESSERA_TRY(const SimulateResult result, simulate(plan));
     out.partition = std::move(partition);
     out.iteration = result.iteration;
@@ -226,6 +251,7 @@ class Search {
   }
 
   const Job& job_;
+  const PlanOptions& options_;
   const PricedJob& priced_;
   PlanFrame& frame_;
   MeasuredStageCosts costs_;
@@ -256,8 +282,9 @@ Result<PartitionTask> partition_task(const Job& job, const PricedJob& priced, co
   return out;
 }
 
-Result<PartitionSearch> search_partition(const Job& job, const PricedJob& priced, PlanFrame& frame) {
-  return Search(job, priced, frame).run();
+Result<PartitionSearch> search_partition(const Job& job, const PricedJob& priced, PlanFrame& frame,
+                                         const PlanOptions& options) {
+  return Search(job, priced, frame, options).run();
 }
 
 }  // namespace tessera::train

@@ -1,8 +1,9 @@
 // Closing the loop: the partition decides the pairs, the pairs decide the partition, and what counts is the
 // iteration time.
 //
-// The partitions with the fastest slowest pair and those with the least loaded worst rank are simulated,
-// together with the rivals; the winner then descends by moving single boundaries, on the simulator.
+// Of the partitions with the fastest slowest pair those with the least Σ multiplicity · T and those with the
+// least loaded worst rank are simulated, together with the rivals; the winner then descends on the simulator,
+// by moving boundaries and blocks.
 #pragma once
 
 #include <vector>
@@ -29,6 +30,6 @@ struct PartitionTask {
 /// Errors: as the job's rules. When no partition fits the memory the serial-balanced one is chosen, unusable,
 /// and `solved.obstacle` says what it lacks.
 [[nodiscard]] Result<PartitionSearch> search_partition(const Job& job, const PricedJob& priced,
-                                                       PlanFrame& frame);
+                                                       PlanFrame& frame, const PlanOptions& options = {});
 
 }  // namespace tessera::train

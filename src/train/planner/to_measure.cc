@@ -170,18 +170,17 @@ Result<MeasureReport> pairs_to_measure(const Job& given) {
   TESSERA_TRY(const std::vector<FillingCandidate> fillings, choose_filling(given));
   Job job = given;
   if (!fillings.empty()) job.filling = fillings.front().filling;
-  TESSERA_TRY(const PricedJob priced, price_job(job));
-  TESSERA_TRY(PlanFrame frame, make_frame(job, priced, job.schedule));
-  auto out = Planner(job, priced, frame).run(job, priced);
-  if (!out && out.error().kind == ErrorKind::infeasible && job.memory_open) {
-    // As the plan does: find room first.
+  if (job.memory_open) {
+    // The plan may recompute or offload, and then runs other pairs.
     TESSERA_TRY(const PlanReport plan, make_plan(job, {.slices = false, .baselines = false}));
-    if (!plan.usable) return out;
     Job decided = job;
     decided.layout = plan.plan.layout;
     decided.memory_open = false;
     return pairs_to_measure(decided);
   }
+  TESSERA_TRY(const PricedJob priced, price_job(job));
+  TESSERA_TRY(PlanFrame frame, make_frame(job, priced, job.schedule));
+  auto out = Planner(job, priced, frame).run(job, priced);
   if (!out) return out;
   out->model = job.model.name;
   out->device = job.cluster.gpu.name;

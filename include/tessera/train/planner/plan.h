@@ -71,8 +71,9 @@ struct BoundaryMove {
 /// How the overlap-aware partition was found, and how sure it is.
 struct PartitionSearch {
   Candidate chosen;
-  Candidate serial;        ///< balanced by serial time, with the same pair schedules
-  Candidate proxy;         ///< the optimum of the slowest pair, before the simulator had its say
+  Candidate serial;          ///< balanced by serial time, with the same pair schedules
+  bool serial_legal = true;  ///< it keeps the placement rules
+  Candidate proxy;           ///< the optimum of the slowest pair, before the simulator had its say
   PartitionResult solved;  ///< the certificate: of the slowest pair, not of the iteration. When no partition
                            ///< fits the memory, `obstacle` says why, and `chosen` is the serial balance
   /// A simulated partition that would be faster than the chosen one, but does not fit the memory.
@@ -125,6 +126,8 @@ struct PlanReport {
 struct PlanOptions {
   bool slices = true;     ///< keep the simulated slices for a trace
   bool baselines = true;  ///< simulate the two rivals too
+  /// How far an overlap-aware partition looks around its center, see WindowOptions.
+  std::int32_t window = 2, widened = 0;
 };
 
 /// Errors are those of the job (a template that the sizes do not fit, a hand-written pair that is no order).
