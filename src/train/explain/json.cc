@@ -96,6 +96,19 @@ Json search_json(const PartitionSearch& search) {
           {"moved", moved}};
 }
 
+Json fillings_json(const PlanReport& report) {
+  Json out = Json::array();
+  for (const FillingCandidate& each : report.fillings)
+    out.push_back({{"group", each.filling.group},
+                   {"microbatches", each.filling.microbatches},
+                   {"shadows", each.filling.shadows},
+                   {"placement", each.placement},
+                   {"iteration_seconds", each.iteration.value()},
+                   {"peak_memory_bytes", each.peak_memory.value()},
+                   {"usable", each.usable}});
+  return out;
+}
+
 Json memory_json(const MemoryDecision& memory) {
   const auto list = [](const std::vector<MemoryMeans>& means) {
     Json out = Json::array();
@@ -139,6 +152,7 @@ std::string plan_json(const PlanReport& report, const Job& job) {
                  {"serial_balanced", report.serial ? figures_json(*report.serial) : Json()},
                  {"even", figures_json(report.even)},
                  {"partition_search", report.search ? search_json(*report.search) : Json()},
+                 {"fillings", fillings_json(report)},
                  {"memory_decision", report.memory ? memory_json(*report.memory) : Json()},
                  {"partition", partition_json(report.plan)},
                  {"ranks", ranks_json(report.plan, report.simulated)},

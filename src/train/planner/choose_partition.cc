@@ -31,7 +31,7 @@ void set_budgets(const Job& job, const PricedJob& priced, const PlanFrame& frame
                  const ModelStageCosts& costs, PartitionProblem& problem) {
   const Bytes limit = frame.plan.memory_limit * kUsableMemory;
   if (limit.value() <= 0) return;
-  const auto ranks = static_cast<std::size_t>(job.layout.pp);
+  const std::size_t ranks = problem.graph.live.size();  // two with the same stages are one
   const bool pairs = !problem.graph.edges.empty();
   const Bytes workspace = costs.workspace({0, problem.blocks}, pairs);
   const Bytes transfer = job.layout.pp > 1 ? priced.transfer.bytes * 4.0 : Bytes(0);
@@ -120,7 +120,7 @@ class Search {
     for (std::size_t k = 0; k < best.size() && std::cmp_less(k, kept_); ++k) add(best[k].partition);
     std::ranges::stable_sort(best, {}, [](const PartitionChoice& c) { return c.value.worst_rank; });
     for (std::size_t k = 0; k < best.size() && std::cmp_less(k, kept_); ++k) add(best[k].partition);
-    const std::int64_t stages = job_.layout.stages();
+    const std::int64_t stages = distinct_stages(job_);
     const std::vector<Seconds> times = serial_times(job_.model, priced_.cost);
     for (const Result<Partition>& rival :
          {even_partition(job_.model, stages), parameter_balanced_partition(job_.model, stages),
@@ -303,9 +303,12 @@ Result<PartitionTask> partition_task(const Job& job, const PricedJob& priced, co
   out.problem.blocks = static_cast<std::int32_t>(job.model.blocks.size());
   out.problem.graph = overlap_graph(frame.plan.actions);
   out.problem.empty_stages = job.placement.empty_stages;
-  TESSERA_TRY(out.legal, legal_places(job.model, out.problem.graph.rank_of_stage, job.placement));
+  // The rules are told ranks; where every stage is on two, the ranks of the first pipeline do.
+  std::vector<RankId> ranks = frame.plan.actions.rank_of_stage;
+  ranks.resize(out.problem.graph.rank_of_stage.size());
+  TESSERA_TRY(out.legal, legal_places(job.model, ranks, job.placement));
   TESSERA_TRY(out.serial, serial_balanced_partition(job.model, serial_times(job.model, priced.cost),
-                                                    job.layout.stages(), stage_speeds(job)));
+                                                    distinct_stages(job), stage_speeds(job)));
   set_budgets(job, priced, frame, costs, out.problem);
   return out;
 }

@@ -15,7 +15,8 @@
 
 namespace tessera::train {
 
-/// What a job's partition has to satisfy, and where a search for it starts.
+/// What a job's partition has to satisfy, and where a search for it starts. Of one pipeline: with dualpipe
+/// the other one has the same partition, so that the stages of a mirrored pair of ranks share one choice.
 struct PartitionTask {
   PartitionProblem problem;                      ///< without places: see solve_in_window
   std::vector<std::vector<std::int32_t>> legal;  ///< as legal_places gives
