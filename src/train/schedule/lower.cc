@@ -160,7 +160,7 @@ class Lowering {
                                                                          : kBackward | kWeight;
     if ((known_[at] & done) != 0) return false;
     known_[at] |= done;
-    chunks_ += static_cast<std::size_t>(std::popcount(done));
+    chunks_ += done == (kBackward | kWeight) ? 2 : 1;
     if (done == kForward && link.next != StageLinks::none) {
       known_[at + microbatches_] |= kInput;
       if (link.sends_forward())

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <bit>
 #include <tuple>
 
 namespace tessera::train {
@@ -123,7 +122,7 @@ RowRules::Fault RowRules::try_chunk(const Chunk& chunk, std::size_t rank) noexce
   if (sharding.reduced && (done & kWeight) != 0) return Fault::after_reduction;
   sharding.computed = true;
   seen_[at] = seen | done;
-  chunks_ += static_cast<std::size_t>(std::popcount(done));
+  chunks_ += done == (kBackward | kWeight) ? 2 : 1;
   return Fault::none;
 }
 
