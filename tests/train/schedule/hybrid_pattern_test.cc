@@ -256,8 +256,7 @@ TEST(Partitions, SurviveEveryNotation) {
         << pattern;
     const std::string layout = write_megatron_layout(model, partition, pp).value();
     ASSERT_EQ(read_megatron_layout(layout, model, {.pp = pp, .layers = layers}).value(), partition) << layout;
-    if (pp * vp > 1)
-      ASSERT_EQ(layout_of_hybrid_pattern(read_hybrid_pattern(pattern).value()).value(), layout);
+    ASSERT_EQ(layout_of_hybrid_pattern(read_hybrid_pattern(pattern).value()).value(), layout);
     const std::string modules = write_titan_modules(model, partition).value();
     ASSERT_EQ(read_titan_modules(modules, model).value(), partition) << modules;
   }
