@@ -6,7 +6,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 
 packages=(g++ cmake ninja-build libgtest-dev libgmock-dev libcli11-dev libfmt-dev libyaml-cpp-dev nlohmann-json3-dev
-          libjsoncpp-dev python3-venv)
+          libjsoncpp-dev libsqlite3-dev python3-venv)
 requirements=requirements.txt
 if [ "${1:-}" = --dev ]; then
   packages+=(clang-19 clang-tidy-19 clang-format-19 libclang-rt-19-dev llvm-19)

@@ -26,6 +26,7 @@ void add_plan(CLI::App& app, Common& common, Outcome& outcome);
 void add_pair(CLI::App& app, Common& common, Outcome& outcome);
 void add_simulate(CLI::App& app, Common& common, Outcome& outcome);
 void add_check(CLI::App& app, Common& common, Outcome& outcome);
+void add_profile(CLI::App& app, Common& common, Outcome& outcome);
 void add_export(CLI::App& app, Common& common, Outcome& outcome);
 
 /// Flags that stand over a job file: --set KEY=VALUE and the usual sizes by name.

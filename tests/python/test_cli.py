@@ -31,11 +31,14 @@ def test_plan_prints_what_the_golden_text_says(job: str, tessera: Run) -> None:
     expect_golden(result.stdout, f"plan-{job}.txt")
 
 
-@pytest.mark.parametrize("command", ["", "import", "plan", "pair", "simulate", "check", "export"])
+COMMANDS = ["", "import", "plan", "pair", "simulate", "check", "export", "profile", "profile list", "profile add"]
+
+
+@pytest.mark.parametrize("command", COMMANDS)
 def test_help_has_an_example(command: str, tessera: Run) -> None:
-    result = tessera(*([command] if command else []), "--help")
+    result = tessera(*command.split(), "--help")
     assert result.returncode == 0
-    expect_golden(result.stdout, f"help-{command or 'tessera'}.txt")
+    expect_golden(result.stdout, f"help-{command.replace(' ', '-') or 'tessera'}.txt")
     assert "xample" in result.stdout
 
 
@@ -203,6 +206,15 @@ def test_the_plan_does_not_depend_on_data_parallel_copies(tessera: Run, tmp_path
             "--labels 0: expected a whole number, at least 1",
         ),
         (("pair", "missing.yaml", "--forward", "1", "--backward", "1"), "missing.yaml: no such file"),
+        (("plan", "examples/qwen3-next-80b.yaml", "--profile", "none.db"), "none.db: no such file"),
+        (("plan", "examples/qwen3-next-80b.yaml", "--to-measure", "-o", "a.yaml"), "--output excludes --to-measure"),
+        (("plan", "examples/qwen3-next-80b.yaml", "--to-measure", "--template", "interleaved"), "overlaps no forward"),
+        (("profile",), "subcommand is required"),
+        (("profile", "list", "none.db"), "none.db: no such file"),
+        (("profile", "list", "examples/deepseek-v3.yaml"), "it is no SQLite file"),
+        (("profile", "add", "new.db", "examples/deepseek-v3.yaml"), "examples/deepseek-v3.yaml:3: model: unknown key"),
+        (("profile", "add", "examples/deepseek-v3.yaml", "examples/profile-cells.yaml"), "it is no SQLite file"),
+        (("profile", "add", "no/folder/new.db", "examples/profile-cells.yaml"), "there is no folder"),
         (("simulate", "data/models/DeepSeek-V3.json"), "unknown key"),
         (("export", "examples/qwen3-next-80b.yaml", "--to", "gpipe"), "gpipe"),
     ],
@@ -257,7 +269,9 @@ def test_an_edited_plan_is_told_to_be_stale(tessera: Run, tmp_path: Path) -> Non
 
 
 def test_check_holds_a_job_to_its_memory(tessera: Run) -> None:
-    result = tessera("check", "examples/qwen3-next-80b.yaml", "--set", "cluster.memory_gb=40")
+    result = tessera(
+        "check", "examples/qwen3-next-80b.yaml", "--set", "cluster.memory_gb=40", "--set", "layout.recompute=none"
+    )
     assert result.returncode == 1
     assert "the allocator retries" in result.stderr
 

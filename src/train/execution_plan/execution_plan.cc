@@ -104,10 +104,10 @@ Status check_sizes(const ExecutionPlan& plan) {
   if (pipelines < 1 || plan.layout.stages() % pipelines != 0)
     return at("actions", fmt::format("{} stages are not {} pipelines of equal length", stages, pipelines));
   if (plan.actions.microbatches * pipelines != plan.layout.microbatches)
-    return at("actions", fmt::format("{} microbatches{}, but layout.microbatches is {}",
-                                     plan.actions.microbatches,
-                                     pipelines == 1 ? "" : fmt::format(" in each of {} pipelines", pipelines),
-                                     plan.layout.microbatches));
+    return at("actions",
+              fmt::format("{} microbatches{}, but layout.microbatches is {}", plan.actions.microbatches,
+                          pipelines == 1 ? "" : fmt::format(" in each of {} pipelines", pipelines),
+                          plan.layout.microbatches));
   if (plan.partition.stages.size() != stages)
     return at("partition", fmt::format("{} stages, but pp · vp is {}", plan.partition.stages.size(), stages));
   if (!plan.rank_speed.empty() && plan.rank_speed.size() != pp)
@@ -135,9 +135,10 @@ Status check_blocks(const ExecutionPlan& plan) {
                     plan.partition.stages.begin() + static_cast<std::ptrdiff_t>(each));
   for (std::size_t s = each; s < plan.partition.stages.size(); ++s)
     if (plan.partition.stages[s] != one.stages[s % each])
-      return at("partition", fmt::format("stage {} and stage {} are the same stage of two pipelines, but hold "
-                                         "other blocks",
-                                         s % each, s));
+      return at("partition",
+                fmt::format("stage {} and stage {} are the same stage of two pipelines, but hold "
+                            "other blocks",
+                            s % each, s));
   if (auto status = check_partition(model, one); !status) {
     Error error = std::move(status).error();
     error.key = "partition";
@@ -183,6 +184,13 @@ Status check_pairs(const ExecutionPlan& plan) {
                                  pair.forward.value(), pair.backward.value()));
     for (const Seconds time : {pair.makespan, pair.nominal, pair.bound})
       TESSERA_CHECK(check_amount(key, time.value()));
+    if (pair.measured) {
+      const auto [makespan, error] = *pair.measured;
+      if (!(makespan.value() > 0) || !std::isfinite(makespan.value()) || !(error >= 0 && error < 1))
+        return at(key, fmt::format("measured {} s ± {}; expected a finite time above 0 and an error from 0 "
+                                   "to less than 1",
+                                   makespan.value(), error));
+    }
   }
   std::set<std::tuple<StageId, StageId, ActionKind>> seen;
   for (std::size_t r = 0; r < plan.actions.ranks.size(); ++r) {

@@ -218,7 +218,8 @@ Status read_actions(Cursor root, ExecutionPlan& plan) {
 }
 
 Result<PairPlan> read_pair(Cursor node, std::int64_t stages) {
-  TESSERA_CHECK(node.only_keys({"forward", "backward", "makespan", "nominal", "bound", "sequence"}));
+  TESSERA_CHECK(
+      node.only_keys({"forward", "backward", "makespan", "nominal", "bound", "measured", "sequence"}));
   PairPlan pair;
   TESSERA_TRY(const std::int64_t f, node.required_integer("forward", 0, stages - 1));
   TESSERA_TRY(const std::int64_t b, node.required_integer("backward", 0, stages - 1));
@@ -227,6 +228,13 @@ Result<PairPlan> read_pair(Cursor node, std::int64_t stages) {
   TESSERA_TRY(pair.makespan, seconds(node, "makespan"));
   TESSERA_TRY(pair.nominal, seconds(node, "nominal"));
   TESSERA_TRY(pair.bound, seconds(node, "bound"));
+  if (const auto measured = node.find("measured")) {
+    if (!measured->is_list() || measured->size() != 2)
+      return measured->error("a measured time is [seconds, relative error]");
+    TESSERA_TRY(const double makespan, measured->item(0).number(0, kLongest));
+    TESSERA_TRY(const double error, measured->item(1).number(0, 1));
+    pair.measured = MeasuredPair{.makespan = Seconds(makespan), .error = error};
+  }
   TESSERA_TRY(const Cursor sequence, node.required_list("sequence"));
   for (std::size_t i = 0; i < sequence.size(); ++i) {
     TESSERA_TRY(std::string task, sequence.item(i).string());

@@ -129,8 +129,13 @@ std::string write_plan(const ExecutionPlan& plan) {
   }
   out.line("{}", plan.pairs.empty() ? "pairs: []" : "pairs:");
   for (const PairPlan& pair : plan.pairs) {
-    out.line("  - {{forward: {}, backward: {}, makespan: {}, nominal: {}, bound: {},", pair.forward.value(),
-             pair.backward.value(), number(pair.makespan), number(pair.nominal), number(pair.bound));
+    const std::string measured = pair.measured
+                                     ? fmt::format(" measured: [{}, {}],", number(pair.measured->makespan),
+                                                   exact(pair.measured->error))
+                                     : "";
+    out.line("  - {{forward: {}, backward: {}, makespan: {}, nominal: {}, bound: {},{}", pair.forward.value(),
+             pair.backward.value(), number(pair.makespan), number(pair.nominal), number(pair.bound),
+             measured);
     std::string sequence;
     for (const auto& task : pair.sequence) sequence += (sequence.empty() ? "" : ", ") + quoted(task);
     out.line("     sequence: [{}]}}", sequence);

@@ -69,6 +69,48 @@ Json partition_json(const ExecutionPlan& plan) {
   return out;
 }
 
+Json search_json(const PartitionSearch& search) {
+  Json moved = Json::array();
+  for (const BoundaryMove& move : search.moved)
+    moved.push_back({{"stage", move.stage.value()},
+                     {"from_block", move.from},
+                     {"to_block", move.to},
+                     {"slowest_pair", {move.forward.value(), move.backward.value()}},
+                     {"before_seconds", move.before.value()},
+                     {"after_seconds", move.after.value()}});
+  const PartitionResult& solved = search.solved;
+  const bool found = !solved.best.empty();
+  return {{"reason", name(solved.reason)},
+          {"obstacle", solved.obstacle},
+          {"slowest_pair_bound_seconds", solved.bound.value()},
+          {"slowest_pair_best_seconds", found ? Json(solved.best.front().value.slowest.value()) : Json()},
+          {"slowest_pair_gap", solved.gap},
+          {"slowest_pair_seconds", search.chosen_slowest.value()},
+          {"serial_slowest_pair_seconds", search.serial_slowest.value()},
+          {"serial_iteration_seconds", search.serial.iteration.value()},
+          {"best_slowest_pair_iteration_seconds", search.proxy.iteration.value()},
+          {"simulated", search.simulated},
+          {"descents", search.descents},
+          {"signatures", search.signatures},
+          {"moved", moved}};
+}
+
+Json memory_json(const MemoryDecision& memory) {
+  const auto list = [](const std::vector<MemoryMeans>& means) {
+    Json out = Json::array();
+    for (const MemoryMeans& each : means)
+      out.push_back({{"layers", each.kind},
+                     {"means", each.unit},
+                     {"share", each.share},
+                     {"saved_bytes", each.saved.value()},
+                     {"seconds", each.time.value()}});
+    return out;
+  };
+  return {{"peak_without_bytes", memory.without.value()},
+          {"taken", list(memory.taken)},
+          {"left", list(memory.left)}};
+}
+
 }  // namespace
 
 std::string plan_json(const PlanReport& report, const Job& job) {
@@ -91,7 +133,10 @@ std::string plan_json(const PlanReport& report, const Job& job) {
                  {"worst_error", report.sources.worst_error},
                  {"plan", figures_json(report.figures)},
                  {"baseline", figures_json(report.baseline)},
+                 {"serial_balanced", report.serial ? figures_json(*report.serial) : Json()},
                  {"even", figures_json(report.even)},
+                 {"partition_search", report.search ? search_json(*report.search) : Json()},
+                 {"memory_decision", report.memory ? memory_json(*report.memory) : Json()},
                  {"partition", partition_json(report.plan)},
                  {"ranks", ranks_json(report.plan, report.simulated)},
                  {"cost_sources", shares},

@@ -9,37 +9,6 @@
 
 namespace tessera::train {
 
-std::vector<std::pair<std::string, std::int64_t>> layers_by_kind(const ModelSpec& model) {
-  std::vector<std::pair<std::string, std::int64_t>> out;
-  for (const Block& block : model.blocks) {
-    if (block.kind != BlockKind::layer) continue;
-    const std::string kind = describe(model.layer_of(block));
-    const auto found = std::ranges::find(out, kind, &std::pair<std::string, std::int64_t>::first);
-    if (found == out.end()) {
-      out.emplace_back(kind, 1);
-    } else {
-      ++found->second;
-    }
-  }
-  return out;
-}
-
-std::string billions(std::int64_t count) {
-  return fmt::format("{:.2f} B", static_cast<double>(count) / 1e9);
-}
-
-std::string model_line(const ModelSpec& model) {
-  const ParameterCount count = count_parameters(model).model;
-  std::string kinds;
-  for (const auto& [kind, number] : layers_by_kind(model))
-    kinds += fmt::format("{}{} {}", kinds.empty() ? "" : ", ", number, kind);
-  std::string mtp;
-  if (model.mtp_blocks() > 0) mtp = fmt::format(" + {} MTP", model.mtp_blocks());
-  return fmt::format("{}   {} layers{}: {}   {} parameters ({} routed), {} active", model.name,
-                     model.layers(), mtp, kinds, billions(count.total()), billions(count.routed),
-                     billions(count.active()));
-}
-
 std::string model_text(const ModelSpec& model, const TextStyle&) {
   const ModelParameters parameters = count_parameters(model);
   const ParameterCount& count = parameters.model;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "decision_text.h"
 #include "model_words.h"
 #include "table.h"
 #include "tessera/core/base/text.h"
@@ -35,8 +36,10 @@ std::string layout_lines(const Job& job, const ExecutionPlan& plan) {
 }
 
 std::string figures_table(const PlanReport& report) {
-  const std::vector<const PlanFigures*> columns{&report.even, &report.baseline, &report.figures};
-  Table table(4);
+  std::vector<const PlanFigures*> columns{&report.even, &report.baseline};
+  if (report.serial) columns.push_back(&*report.serial);
+  columns.push_back(&report.figures);
+  Table table(columns.size() + 1);
   const auto row = [&](std::string label, auto&& cell, std::string tail = "") {
     std::vector<std::string> cells{std::move(label)};
     for (const PlanFigures* figure : columns) cells.push_back(cell(*figure));
@@ -44,8 +47,15 @@ std::string figures_table(const PlanReport& report) {
     table.row(std::move(cells));
   };
   const PlanFigures& f = report.figures;
-  table.row({"", "even split,", "same partition,", "this plan"});
-  table.row({"", "no overlap", "no overlap", ""});
+  std::vector<std::string> top{"", "even split,", report.search ? "serial balance," : "same partition,"};
+  std::vector<std::string> below{"", "no overlap", "no overlap"};
+  if (report.serial) {
+    top.emplace_back("serial balance,");
+    below.emplace_back("overlap");
+  }
+  top.emplace_back("this plan");
+  table.row(std::move(top));
+  table.row(std::move(below));
   row(
       "iteration  s", [](const PlanFigures& p) { return fmt::format("{:.3f}", p.iteration.value()); },
       fmt::format("± {:.0f} % by the costs' error bounds; lower bound {:.3f}",
@@ -67,38 +77,6 @@ std::string figures_table(const PlanReport& report) {
       "peak memory GiB", [](const PlanFigures& p) { return gib(p.peak_memory); },
       fmt::format("of {}, rank {}", gib(report.plan.memory_limit), f.peak_rank));
   return table.text("  ");
-}
-
-// "GE×3 AE": the layers of a stage, runs counted.
-std::string stage_layers(const ModelSpec& model, BlockRange range) {
-  std::vector<std::pair<std::string, int>> runs;
-  for (std::int32_t b = range.begin; b < range.end; ++b) {
-    const Block& block = model.blocks[static_cast<std::size_t>(b)];
-    std::string label;
-    switch (block.kind) {
-      case BlockKind::embedding:
-        label = "embedding";
-        break;
-      case BlockKind::head:
-        label = "head";
-        break;
-      case BlockKind::mtp:
-        label = "mtp " + symbol(model.layer_of(block));
-        break;
-      case BlockKind::layer:
-        label = symbol(model.layer_of(block));
-        break;
-    }
-    if (!runs.empty() && runs.back().first == label) {
-      ++runs.back().second;
-    } else {
-      runs.emplace_back(label, 1);
-    }
-  }
-  std::string out;
-  for (const auto& [label, count] : runs)
-    out += (out.empty() ? "" : " ") + (count == 1 ? label : fmt::format("{}×{}", label, count));
-  return out.empty() ? "(empty)" : out;
 }
 
 std::string layer_span(const ModelSpec& model, BlockRange range) {
@@ -125,7 +103,7 @@ std::string partition_table(const PlanReport& report) {
                layer_span(report.model, plan.partition.stages[s]),
                fmt::format("{:.2f}", milliseconds(f.load(Resource::comp) + f.load(Resource::comm))),
                fmt::format("{:.2f}", milliseconds(b.load(Resource::comp) + b.load(Resource::comm))),
-               stage_layers(report.model, plan.partition.stages[s])});
+               blocks_by_run(report.model, plan.partition.stages[s])});
   }
   return table.text("  ");
 }
@@ -165,21 +143,29 @@ std::string pairs_sentence(const PlanReport& report) {
       pairs.size(), optimal, 100 * worst, comp > 0 ? 100 * comm / comp : 0.0);
 }
 
+// What hiding gains, at one partition, and what the partition gains, with the same hiding.
 std::string gain_sentence(const PlanReport& report) {
-  const double gain = report.baseline.iteration / report.figures.iteration - 1;
   if (report.plan.pairs.empty()) return {};
+  const PlanFigures& overlapped = report.serial ? *report.serial : report.figures;
+  const double gain = report.baseline.iteration / overlapped.iteration - 1;
   const double share = report.baseline.exposed_ep;
-  if (gain < 0.01)
-    return fmt::format(
-        "Little to gain from overlap: {:+.1f} % over the same partition without it, because {}.\n",
-        100 * gain,
+  std::string out;
+  if (gain < 0.01) {
+    out = fmt::format(
+        "Little to gain from overlap: {:+.1f} % over the same partition without it, because {}.", 100 * gain,
         share < 0.02
             ? fmt::format("expert communication is only {:.1f} % of the step", 100 * share)
             : std::string("the extra warm-up forward and slower compute beside communication cost as much"));
-  return fmt::format(
-      "Where it comes from: hiding all-to-all makes the step {:.1f} % faster ({:.1f} % of it was exposed, "
-      "{:.1f} % is).\n",
-      100 * gain, 100 * share, 100 * report.figures.exposed_ep);
+  } else {
+    out = fmt::format(
+        "Where it comes from: hiding all-to-all makes the step {:.1f} % faster ({:.1f} % of it was exposed, "
+        "{:.1f} % is).",
+        100 * gain, 100 * share, 100 * overlapped.exposed_ep);
+  }
+  if (report.serial)
+    out += fmt::format(" The partition adds {:.1f} %.",
+                       100 * (report.serial->iteration / report.figures.iteration - 1));
+  return out + "\n";
 }
 
 std::string sources_sentence(const CostSources& sources) {
@@ -207,7 +193,8 @@ std::string plan_text(const PlanReport& report, const Job& job, const TextStyle&
            "  Use more pipeline or expert ranks, smaller microbatches, or layout.recompute.\n\n";
   }
   out += partition_table(report) + "\n" + memory_table(report) + "\n";
-  out += gain_sentence(report) + pairs_sentence(report) + sources_sentence(report.sources);
+  out += gain_sentence(report) + partition_text(report) + memory_text(report) + pairs_sentence(report) +
+         sources_sentence(report.sources);
   for (const std::string& note : report.notes) out += "Note: " + note + "\n";
   return out;
 }

@@ -93,7 +93,9 @@ MeasurePlan plan_measurements(const PartitionProblem& problem, StageCosts& costs
     std::vector<Entry> entries;
     std::vector<Seconds> uppers;
     for (const PairQuery& query : pairs_of(plan.choice)) {
-      entries.push_back({.signature = signature(query)});
+      Entry entry{.signature = signature(query)};
+      if (std::ranges::find(entries, entry) != entries.end()) continue;
+      entries.push_back(std::move(entry));
       uppers.push_back(high.times({&query, 1}).front());
     }
     for (const AloneStage& alone : problem.graph.alone) {
@@ -101,28 +103,44 @@ MeasurePlan plan_measurements(const PartitionProblem& problem, StageCosts& costs
       entries.push_back({.stage = alone.stage, .blocks = blocks});
       uppers.push_back(high.alone(alone.stage, blocks));
     }
+    const Partition& fastest = optimist.best.front().partition;
+    const auto holds = [&](const Partition& partition, const Entry& entry) {
+      if (entry.signature.empty()) return partition.stages[entry.stage.index()] == entry.blocks;
+      return std::ranges::any_of(pairs_of(partition),
+                                 [&](const PairQuery& q) { return signature(q) == entry.signature; });
+    };
     std::vector<PairQuery> suspects;  // pairs of the choice, and of what may beat it
     plan.certain = true;
     for (std::size_t i = 0; i < entries.size(); ++i) {
       if (uppers[i] <= plan.lower * (1 + options.tolerance)) continue;
-      EndCosts raised(costs, signature, known, options, -1, &entries[i]);
-      const PartitionResult rival = solve_partition(problem, raised);
+      // Raising an entry that the optimist's partition lacks changes nothing for it.
+      PartitionResult rival;
+      if (holds(fastest, entries[i])) {
+        EndCosts raised(costs, signature, known, options, -1, &entries[i]);
+        rival = solve_partition(problem, raised, {.incumbent = fastest});
+      } else {
+        rival.bound = optimist.bound;
+        rival.best = optimist.best;
+      }
       if (uppers[i] <= rival.bound * (1 + options.tolerance)) continue;
       plan.certain = false;
+      if (std::cmp_greater_equal(plan.next.size(), options.most)) return plan;
       for (const Partition& partition : {plan.choice, rival.best.front().partition})
         for (const PairQuery& query : pairs_of(partition)) suspects.push_back(query);
     }
-    if (plan.certain || std::cmp_greater_equal(plan.next.size(), options.most)) return plan;
+    if (plan.certain) return plan;
 
-    // Of those, the one not yet measured that may be slowest.
+    // Of those, the one not yet measured that may be slowest. What is faster than any partition's slowest
+    // pair even at its upper end is never it.
     const std::vector<Seconds> times = costs.times(suspects);
     std::optional<PairToMeasure> best;
     for (std::size_t i = 0; i < suspects.size(); ++i) {
       PairSignature key = signature(suspects[i]);
       if (known.contains(key) || (best && times[i] <= best->composed)) continue;
+      if (times[i] * (1 + options.composed_error) <= plan.lower) continue;
       best = PairToMeasure{.pair = suspects[i], .signature = std::move(key), .composed = times[i]};
     }
-    if (!best) return plan;  // only serial times are left, and nobody measures those here
+    if (!best) return plan;  // what is left in doubt are serial times, and the errors of what was measured
     const std::optional<Seconds> measured = measure ? measure(*best) : std::nullopt;
     known[best->signature] = measured.value_or(best->composed);
     plan.next.push_back(*std::move(best));

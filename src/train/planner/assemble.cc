@@ -6,6 +6,7 @@
 #include <set>
 #include <utility>
 
+#include "measured_share.h"
 #include "tessera/core/base/hash.h"
 #include "tessera/core/base/text.h"
 #include "tessera/core/model/count.h"
@@ -98,6 +99,12 @@ std::string cost_fingerprint(const ExecutionPlan& plan) {
   add(plan.interference.memory_bound_rate);
   add(plan.transfer_latency.value());
   add(plan.transfer_time.value());
+  // Few plans have measured pairs: what is not there leaves no trace.
+  for (std::size_t i = 0; i < plan.pairs.size(); ++i) {
+    if (!plan.pairs[i].measured) continue;
+    bytes += fmt::format("{};", i);
+    add(plan.pairs[i].measured->makespan.value());
+  }
   return fingerprint(bytes);
 }
 
@@ -255,6 +262,10 @@ Result<PricedJob> price_job(const Job& job) {
     out.transfer.latency = *job.transfer_time;
     out.transfer.duration = Estimate(Seconds(0), Provenance::given, 0.0);
   }
+  if (!job.profile_file.empty()) {
+    TESSERA_TRY(PairProfile profile, PairProfile::read(job, out.cost));
+    out.profile = std::make_shared<const PairProfile>(std::move(profile));
+  }
   return out;
 }
 
@@ -280,9 +291,9 @@ std::vector<double> stage_speeds(const Job& job) {
   std::vector<double> out;
   if (job.cluster.rank_speed.empty()) return out;
   for (std::int64_t s = 0; s < job.layout.stages(); ++s)
-    out.push_back(job.cluster.rank_speed[rank_of_stage(job.schedule, static_cast<std::int32_t>(job.layout.pp),
-                                                       StageId(s))
-                                             .index()]);
+    out.push_back(
+        job.cluster.rank_speed
+            [rank_of_stage(job.schedule, static_cast<std::int32_t>(job.layout.pp), StageId(s)).index()]);
   return out;
 }
 
@@ -301,8 +312,9 @@ ScheduleCosts stage_costs(const ExecutionPlan& plan) {
   ScheduleCosts out{.transfer = plan.transfer_latency + plan.transfer_time};
   for (std::size_t s = 0; s < plan.partition.stages.size(); ++s) {
     const StageId stage(static_cast<std::int64_t>(s));
-    const double speed =
-        plan.rank_speed.empty() || s >= plan.actions.stages() ? 1.0 : plan.rank_speed[plan.actions.rank_of_stage[s].index()];
+    const double speed = plan.rank_speed.empty() || s >= plan.actions.stages()
+                             ? 1.0
+                             : plan.rank_speed[plan.actions.rank_of_stage[s].index()];
     const auto alone = [&](const TaskGraph& graph) {
       return graph.load(Resource::comp) / speed + graph.load(Resource::comm);
     };
@@ -375,8 +387,9 @@ Result<ExecutionPlan> fill_frame(const PlanFrame& frame, const Job& job, const P
   add_rank_costs(job, priced, plan);
   const auto pairs = overlapped(plan.actions);
   for (const auto& [f, b] : pairs) {
-    const PairResult& solved = frame.pairs.at({signature(plan, partition, f), signature(plan, partition, b)});
-    TESSERA_TRY(PairPlan pair, plan_pair(job, plan, f, b, solved));
+    const PairKey key{signature(plan, partition, f), signature(plan, partition, b)};
+    TESSERA_TRY(PairPlan pair, plan_pair(job, plan, f, b, frame.pairs.at(key)));
+    if (priced.profile) pair.measured = measured_pair(*priced.profile, plan, key, pair);
     plan.pairs.push_back(std::move(pair));
   }
   TESSERA_CHECK(check_hand_written(job, plan, pairs));
@@ -409,17 +422,25 @@ Result<ExecutionPlan> assemble_plan(const Job& job, const PricedJob& priced, con
 CostSources count_sources(const ExecutionPlan& plan) {
   CostSources out;
   Estimate sum;
-  for (const PlanBlock& block : plan.blocks) {
-    for (const auto& pass : plan.costs[static_cast<std::size_t>(block.cost)].tasks) {
-      for (const TaskCost& task : pass) {
-        if (!task.exists || task.duration.time.value() <= 0) continue;
-        sum += task.duration;
-        ++out.total;
-        const auto& by_source = task.duration.by_source;
-        ++out.values[static_cast<std::size_t>(std::ranges::max_element(by_source) - by_source.begin())];
+  const MeasuredShare measured(plan);
+  for (std::size_t s = 0; s < plan.partition.stages.size(); ++s) {
+    const BlockRange range = plan.partition.stages[s];
+    for (std::int32_t b = range.begin; b < range.end; ++b) {
+      const BlockCost& cost =
+          plan.costs[static_cast<std::size_t>(plan.blocks[static_cast<std::size_t>(b)].cost)];
+      for (std::size_t pass = 0; pass < kPasses; ++pass) {
+        for (const TaskCost& task : cost.tasks[pass]) {
+          if (!task.exists || task.duration.time.value() <= 0) continue;
+          sum += measured.of(s, static_cast<Pass>(pass), task.duration);
+          ++out.total;
+          const auto& by_source = task.duration.by_source;
+          ++out.values[static_cast<std::size_t>(std::ranges::max_element(by_source) - by_source.begin())];
+        }
       }
     }
   }
+  out.total += measured.pairs();
+  out.values[static_cast<std::size_t>(Provenance::measured_pair)] += measured.pairs();
   if (sum.time.value() > 0) {
     for (std::size_t s = 0; s < kProvenances; ++s) out.share[s] = sum.by_source[s] / sum.time;
     out.error = sum.likely_error() / sum.time;

@@ -1,9 +1,11 @@
 // The steps of make_plan, each from value to value.
 #pragma once
 
+#include <memory>
 #include <span>
 #include <vector>
 
+#include "pair_profile.h"
 #include "tessera/core/base/result.h"
 #include "tessera/core/cost/block_cost.h"
 #include "tessera/train/execution_plan/execution_plan.h"
@@ -18,7 +20,8 @@ struct PricedJob {
   ModelCost cost;
   Interference interference;
   TransferCost transfer;
-  CostInput input;  ///< points into the job, which must outlive it
+  CostInput input;                             ///< points into the job, which must outlive it
+  std::shared_ptr<const PairProfile> profile;  ///< null when the job names none
 };
 [[nodiscard]] Result<PricedJob> price_job(const Job& job);
 

@@ -150,49 +150,51 @@ Result<bool> may_fit(const Job& job, const PlanLayout& plan) {
 
 }  // namespace
 
-Result<PlanReport> plan_within_memory(const Job& job, const PlanReport& over, const PlanLayout& plan) {
+Result<PlanReport> plan_within_memory(const Job& job, const PlanReport& without, const PlanLayout& plan) {
   TESSERA_TRY(const Decision means, by_price(job));
-  // Least number of means, cheapest first, with which it may fit.
+  // What has to fit: some partition, or the very one that is too large so far.
+  Job wanted = job;
+  if (without.usable) {
+    wanted.partition = without.search->cramped->partition;
+    wanted.partition_rule = PartitionRule::given;
+  }
+  const auto fits = [&](std::span<const MemoryMeans> taken) { return may_fit(with(wanted, taken), plan); };
+  // Least number of means, cheapest first, with which it does.
   std::size_t low = 1, high = means.size();
   while (low < high) {
     const std::size_t middle = (low + high) / 2;
-    TESSERA_TRY(const bool fits, may_fit(with(job, std::span(means).first(middle)), plan));
-    if (fits)
+    TESSERA_TRY(const bool enough, fits(std::span(means).first(middle)));
+    if (enough)
       high = middle;
     else
       low = middle + 1;
   }
-  std::optional<PlanReport> best;
+  const auto rank = [](const PlanReport& r) {
+    return std::tuple(!r.usable, r.usable ? r.figures.iteration.value() : r.figures.peak_memory.value());
+  };
+  PlanReport best = without;
   std::size_t planned = 0;
-  const auto consider = [&](const Decision& taken) -> Status {
+  for (std::size_t count = low; count <= means.size() && planned < kPlanned; ++count) {
+    Decision taken(means.begin(), means.begin() + static_cast<std::ptrdiff_t>(count));
+    // What was taken before the last may not be needed beside it.
+    for (std::size_t drop = count - 1; planned == 0 && drop-- > 0;) {
+      Decision fewer = taken;
+      fewer.erase(fewer.begin() + static_cast<std::ptrdiff_t>(drop));
+      TESSERA_TRY(const bool enough, fits(fewer));
+      if (enough) taken = std::move(fewer);
+    }
     TESSERA_TRY(PlanReport report, plan(with(job, taken)));
     if (report.usable) ++planned;
-    const auto rank = [](const PlanReport& r) {
-      return std::tuple(!r.usable, r.usable ? r.figures.iteration.value() : r.figures.peak_memory.value());
-    };
-    if (best && rank(*best) <= rank(report)) return {};
+    if (rank(best) <= rank(report)) continue;
     report.memory = MemoryDecision{
-        .taken = taken, .without = over.figures.peak_memory, .without_rank = over.figures.peak_rank};
+        .taken = taken,
+        .without = without.usable ? without.search->cramped->peak_memory : without.figures.peak_memory};
+    if (without.usable) report.memory->iteration_without = without.figures.iteration;
     for (const MemoryMeans& other : means)
       if (std::ranges::find(taken, other) == taken.end()) report.memory->left.push_back(other);
     best = std::move(report);
-    return {};
-  };
-  for (std::size_t count = low; count <= means.size() && planned < kPlanned; ++count) {
-    Decision taken(means.begin(), means.begin() + static_cast<std::ptrdiff_t>(count));
-    if (planned == 0 && count > 1) {
-      // What was taken before the last may not be needed beside it.
-      for (std::size_t drop = taken.size() - 1; drop-- > 0;) {
-        Decision without = taken;
-        without.erase(without.begin() + static_cast<std::ptrdiff_t>(drop));
-        TESSERA_TRY(const bool fits, may_fit(with(job, without), plan));
-        if (fits) taken = std::move(without);
-      }
-    }
-    TESSERA_CHECK(consider(taken));
   }
-  if (!best) return over;
-  return *std::move(best);
+  return best;
 }
 
 }  // namespace tessera::train

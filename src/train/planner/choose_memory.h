@@ -16,9 +16,10 @@ namespace tessera::train {
 /// Plans a job as its layout says, nothing decided.
 using PlanLayout = std::function<Result<PlanReport>(const Job& job)>;
 
-/// `over` is the plan without any means, which does not fit. The result is the fastest plan that fits of those
-/// tried, with `memory` filled in; when none fits, the one that holds least.
-[[nodiscard]] Result<PlanReport> plan_within_memory(const Job& job, const PlanReport& over,
+/// `without` is the plan without any means: it does not fit, or a faster partition (PartitionSearch::cramped)
+/// does not. The result is the fastest plan that fits of those tried, `without` among them, with `memory`
+/// filled in where means were taken; when none fits, the one that holds least.
+[[nodiscard]] Result<PlanReport> plan_within_memory(const Job& job, const PlanReport& without,
                                                     const PlanLayout& plan);
 
 }  // namespace tessera::train

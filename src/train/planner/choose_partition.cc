@@ -1,10 +1,12 @@
 #include "choose_partition.h"
 
 #include <algorithm>
+#include <numeric>
 #include <optional>
 #include <tuple>
 #include <utility>
 
+#include "measured_stage_costs.h"
 #include "tessera/core/base/parallel.h"
 #include "tessera/train/partition/rivals.h"
 
@@ -15,6 +17,8 @@ namespace {
 constexpr std::int32_t kKept = 50;
 // Rounds of the descent; each moves the one boundary that helps most.
 constexpr int kMostDescents = 24;
+// Stages whose blocks are tried elsewhere.
+constexpr std::size_t kLongestStages = 3;
 
 // What the stages of a rank may fill: the rest is buffers, context, and the workspace of its blocks.
 void set_budgets(const Job& job, const PricedJob& priced, const PlanFrame& frame,
@@ -35,7 +39,7 @@ bool better(const Candidate& a, const Candidate& b) noexcept {
 class Search {
  public:
   Search(const Job& job, const PricedJob& priced, PlanFrame& frame)
-      : job_(job), priced_(priced), frame_(frame), costs_(stage_costs(job, priced, frame)) {}
+      : job_(job), priced_(priced), frame_(frame), costs_(job, priced, frame) {}
 
   Result<PartitionSearch> run() {
     TESSERA_TRY(task_, partition_task(job_, priced_, frame_, costs_));
@@ -57,6 +61,10 @@ class Search {
       if (better(candidate, out.chosen) && legal(candidate.partition)) out.chosen = candidate;
     out.simulated = static_cast<std::int32_t>(all.size());
     TESSERA_CHECK(descend(out));
+    for (const Candidate& candidate : all)
+      if (!candidate.usable && legal(candidate.partition) && candidate.iteration < out.chosen.iteration &&
+          (!out.cramped || candidate.iteration < out.cramped->iteration))
+        out.cramped = candidate;
     out.serial_slowest = slowest(serial);
     out.chosen_slowest = slowest(out.chosen.partition);
     out.moved = moves(serial, out.chosen.partition);
@@ -113,27 +121,63 @@ class Search {
     return {};
   }
 
-  // Moves the single boundary that shortens the iteration most, until none does.
+  // Makes the move that shortens the iteration most, until none does: single boundaries first, then blocks of
+  // the longest stages further away.
   Status descend(PartitionSearch& out) {
-    for (; out.descents < kMostDescents; ++out.descents) {
-      std::vector<Partition> neighbours;
-      const Partition& now = out.chosen.partition;
-      for (std::size_t s = 1; s < now.stages.size(); ++s)
-        for (const std::int32_t step : {-1, 1}) {
-          Partition next = now;
-          next.stages[s].begin = next.stages[s - 1].end = now.stages[s].begin + step;
-          if (next.stages[s - 1].begin > next.stages[s - 1].end ||
-              next.stages[s].begin > next.stages[s].end || !legal(next))
-            continue;
-          neighbours.push_back(std::move(next));
-        }
-      TESSERA_TRY(const std::vector<Candidate> all, simulated(std::move(neighbours)));
-      out.simulated += static_cast<std::int32_t>(all.size());
-      const auto best = std::ranges::min_element(all, better);
-      if (best == all.end() || !better(*best, out.chosen)) return {};
-      out.chosen = *best;
+    while (out.descents < kMostDescents) {
+      TESSERA_TRY(bool moved, try_moves(boundary_moves(out.chosen.partition), out));
+      if (!moved) {
+        TESSERA_TRY(moved, try_moves(block_moves(out.chosen.partition), out));
+      }
+      if (!moved) return {};
+      ++out.descents;
     }
     return {};
+  }
+
+  Result<bool> try_moves(std::vector<Partition> moves, PartitionSearch& out) {
+    TESSERA_TRY(const std::vector<Candidate> all, simulated(std::move(moves)));
+    out.simulated += static_cast<std::int32_t>(all.size());
+    const auto best = std::ranges::min_element(all, better);
+    if (best == all.end() || !better(*best, out.chosen)) return false;
+    out.chosen = *best;
+    return true;
+  }
+
+  // Boundaries first … last by one block, when the outcome is legal.
+  void shift(const Partition& now, std::size_t first, std::size_t last, std::int32_t step,
+             std::vector<Partition>& out) const {
+    Partition next = now;
+    for (std::size_t s = first; s <= last; ++s)
+      next.stages[s].begin = next.stages[s - 1].end = now.stages[s].begin + step;
+    if (next.stages[first - 1].begin > next.stages[first - 1].end ||
+        next.stages[last].begin > next.stages[last].end || !legal(next))
+      return;
+    out.push_back(std::move(next));
+  }
+
+  [[nodiscard]] std::vector<Partition> boundary_moves(const Partition& now) const {
+    std::vector<Partition> out;
+    for (std::size_t s = 1; s < now.stages.size(); ++s)
+      for (const std::int32_t step : {-1, 1}) shift(now, s, s, step, out);
+    return out;
+  }
+
+  // A block of each of the longest stages goes to every stage that is no neighbour; what lies between passes
+  // its own on.
+  [[nodiscard]] std::vector<Partition> block_moves(const Partition& now) const {
+    std::vector<std::size_t> stages(now.stages.size());
+    std::iota(stages.begin(), stages.end(), std::size_t{0});
+    std::ranges::stable_sort(stages, std::greater<>{}, [&](std::size_t s) {
+      return costs_.alone(StageId(static_cast<std::int64_t>(s)), now.stages[s]);
+    });
+    std::vector<Partition> out;
+    for (std::size_t k = 0; k < std::min(stages.size(), kLongestStages); ++k) {
+      const std::size_t from = stages[k];
+      for (std::size_t to = 0; to + 1 < from; ++to) shift(now, to + 1, from, 1, out);
+      for (std::size_t to = from + 2; to < stages.size(); ++to) shift(now, from + 1, to, -1, out);
+    }
+    return out;
   }
 
   [[nodiscard]] Seconds time_of(const OverlapEdge& edge, const Partition& partition) {
@@ -157,18 +201,25 @@ class Search {
       BoundaryMove move{.stage = StageId(static_cast<std::int64_t>(s)),
                         .from = serial.stages[s].begin,
                         .to = chosen.stages[s].begin};
-      for (const OverlapEdge& edge : task_.problem.graph.edges) {
-        const bool touches = edge.forward.index() + 1 == s || edge.forward.index() == s ||
-                             edge.backward.index() + 1 == s || edge.backward.index() == s;
-        if (!touches) continue;
-        const Seconds before = time_of(edge, serial);
-        if (before <= move.before) continue;
+      const auto touches = [s](StageId stage) { return stage.index() + 1 == s || stage.index() == s; };
+      const auto consider = [&](StageId forward, StageId backward, Seconds before, auto&& after) {
+        if (before <= move.before) return;
         move.before = before;
-        move.after = time_of(edge, chosen);
-        move.forward = edge.forward;
-        move.backward = edge.backward;
+        move.after = after();
+        move.forward = forward;
+        move.backward = backward;
+      };
+      for (const OverlapEdge& edge : task_.problem.graph.edges)
+        if (touches(edge.forward) || touches(edge.backward))
+          consider(edge.forward, edge.backward, time_of(edge, serial), [&] { return time_of(edge, chosen); });
+      for (const AloneStage& alone : task_.problem.graph.alone) {
+        if (!touches(alone.stage)) continue;
+        const auto time = [&](const Partition& partition) {
+          return costs_.alone(alone.stage, partition.stages[alone.stage.index()]);
+        };
+        consider(alone.stage, alone.stage, time(serial), [&] { return time(chosen); });
       }
-      if (move.before > Seconds(0)) out.push_back(move);
+      out.push_back(move);
     }
     std::ranges::stable_sort(out, std::greater<>{}, [](const BoundaryMove& m) { return m.before - m.after; });
     return out;
@@ -177,7 +228,7 @@ class Search {
   const Job& job_;
   const PricedJob& priced_;
   PlanFrame& frame_;
-  ModelStageCosts costs_;
+  MeasuredStageCosts costs_;
   PartitionTask task_;
 };
 

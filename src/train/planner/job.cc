@@ -204,7 +204,14 @@ Status read_schedule(Cursor root, Job& job) {
   TESSERA_TRY(const std::int64_t group, schedule->integer_or("group", 0, 1 << 20, 0));
   job.group = static_cast<std::int32_t>(group);
   TESSERA_CHECK(read_partition(*schedule, job));
-  return read_pairs(*schedule, job);
+  TESSERA_CHECK(read_pairs(*schedule, job));
+  if (job.pairs.empty() || job.partition_rule != PartitionRule::overlap_aware) return {};
+  // A sequence by hand names the layers of its stages: they must not move.
+  if (const auto rule = schedule->present("partition"))
+    return rule->error("pairs are given by hand, and a searched partition would move their layers",
+                       "Give the partition that they were written for.");
+  job.partition_rule = PartitionRule::serial_balanced;
+  return {};
 }
 
 Status read_stage_durations(Cursor cost, Job& job) {
@@ -230,10 +237,10 @@ Status read_stage_durations(Cursor cost, Job& job) {
   return {};
 }
 
-Status read_cost(Cursor root, Job& job) {
+Status read_cost(Cursor root, Job& job, const std::string& directory) {
   const auto cost = root.present("cost");
   if (!cost) return {};
-  TESSERA_CHECK(cost->only_keys({"tables", "constants", "given", "stages", "transfer"}));
+  TESSERA_CHECK(cost->only_keys({"tables", "constants", "given", "stages", "transfer", "profile"}));
   TESSERA_TRY(job.tables, cost->boolean_or("tables", true));
   if (const auto constants = cost->present("constants")) {
     TESSERA_TRY(job.constants, read_constants(*constants));
@@ -241,6 +248,11 @@ Status read_cost(Cursor root, Job& job) {
   if (cost->present("transfer")) {
     TESSERA_TRY(const double milliseconds, cost->required_number("transfer", 0, 1e9));
     job.transfer_time = Seconds(milliseconds * 1e-3);
+  }
+  if (const auto profile = cost->present("profile")) {
+    TESSERA_TRY(const std::string file, profile->string());
+    if (file.empty()) return profile->error("expected the name of a profile database");
+    job.profile_file = (std::filesystem::path(directory) / file).lexically_normal().string();
   }
   return read_stage_durations(*cost, job);
 }
@@ -300,7 +312,7 @@ Result<Job> read_job(const Document& document, const std::string& directory) {
         .error(fmt::format("expert_overlap and the template {} would hide the same all-to-all twice",
                            name(job.schedule)),
                "expert_overlap is the framework's own hiding: set it to false, or use template interleaved.");
-  TESSERA_CHECK(read_cost(root, job));
+  TESSERA_CHECK(read_cost(root, job, directory));
   return job;
 }
 

@@ -60,6 +60,8 @@ Result<Simulated> build(const Job& job, const PricedJob& priced, const Partition
 
 void add_notes(const Job& job, PlanReport& report) {
   report.notes = job.model.notes;
+  if (std::string note = profile_note(job, report.plan); !note.empty())
+    report.notes.push_back(std::move(note));
   if (job.group == 0 && report.plan.group != job.layout.pp)
     report.notes.push_back(fmt::format(
         "{} microbatches in groups of PP = {} leave a last group that is too small; groups of {} are used.",
@@ -140,11 +142,16 @@ Result<PlanReport> plan_layout(const Job& job, const PlanOptions& options) {
                   report.figures.peak_memory <= chosen.plan.memory_limit * kUsableMemory;
   if (options.baselines) {
     const Template plain = without_overlap(job);
-    TESSERA_TRY(const Simulated baseline, build(job, priced, partition, plain, false));
+    const Partition& known = report.search ? report.search->serial.partition : partition;
+    TESSERA_TRY(const Simulated baseline, build(job, priced, known, plain, false));
     report.baseline = figures("no overlap", baseline.plan, baseline.result);
     TESSERA_TRY(const Partition even, even_partition(job.model, job.layout.stages()));
     TESSERA_TRY(const Simulated even_split, build(job, priced, even, plain, false));
     report.even = figures("even split", even_split.plan, even_split.result);
+    if (report.search && plain != job.schedule) {
+      TESSERA_TRY(const Simulated serial, build(job, priced, known, job.schedule, false));
+      report.serial = figures("serial balance", serial.plan, serial.result);
+    }
   }
   report.plan = std::move(chosen.plan);
   report.simulated = std::move(chosen.result);
@@ -156,8 +163,9 @@ Result<PlanReport> plan_layout(const Job& job, const PlanOptions& options) {
 
 Result<PlanReport> make_plan(const Job& job, const PlanOptions& options) {
   TESSERA_TRY(PlanReport report, plan_layout(job, options));
+  const bool binds = !report.usable || (report.search && report.search->cramped);
   // Durations by hand do not follow what is computed again.
-  if (report.usable || !job.memory_open || !job.stage_durations.empty()) return report;
+  if (!binds || !job.memory_open || !job.stage_durations.empty()) return report;
   return plan_within_memory(job, report, [&](const Job& decided) { return plan_layout(decided, options); });
 }
 

@@ -9,6 +9,11 @@ OrderTimer::OrderTimer(const FlexibleProblem& problem) : problem_(problem) {
   const std::int32_t stages = problem.ranks * problem.chunks;
   chunks_.resize(static_cast<std::size_t>(stages));
   ranks_.resize(static_cast<std::size_t>(problem.ranks));
+  const std::size_t steps = ranks_.size() * problem.per_rank();
+  end_.resize(steps);
+  microbatch_.resize(steps);
+  chain_.reserve(steps);
+  for (auto& position : position_) position.resize(steps / 2);
   for (auto& arrival : arrival_)
     arrival.resize(static_cast<std::size_t>(stages) * static_cast<std::size_t>(problem.microbatches));
   const auto rank_of = [&](std::int32_t stage) {
@@ -29,6 +34,10 @@ OrderTimer::OrderTimer(const FlexibleProblem& problem) : problem_(problem) {
       if (to < 0 || to >= stages) continue;
       chunk.to[backward] = index_of(to);
       chunk.hop[backward] = rank_of(to) == rank ? 0.0 : problem.transfer;
+    }
+    for (const int backward : {0, 1}) {
+      const std::int32_t from = backward != 0 ? s + 1 : s - 1;
+      if (from >= 0 && from < stages) chunk.from[backward] = index_of(from);
     }
     ranks_[static_cast<std::size_t>(rank)].work +=
         problem.microbatches * (chunk.duration[0] + chunk.duration[1] + (problem.split ? chunk.weight : 0.0));
@@ -142,6 +151,43 @@ OrderTimer::Outcome OrderTimer::run(const Order& order, double patience, double 
 
 OrderTimer::Outcome OrderTimer::time(const Order& order, double patience, double limit) noexcept {
   return run(order, patience, limit, [](std::size_t, ActionKind, std::size_t) {});
+}
+
+std::span<const std::size_t> OrderTimer::critical_steps(const Order& order, double patience,
+                                                        bool by_rank) noexcept {
+  const std::size_t each = problem_.per_rank(), chunks = static_cast<std::size_t>(problem_.chunks),
+                    microbatches = static_cast<std::size_t>(problem_.microbatches);
+  run(order, patience, kNever, [&](std::size_t r, ActionKind kind, std::size_t c) {
+    if (kind == ActionKind::weight_gradient) return;
+    const std::size_t at = r * each + ranks_[r].next - 1, backward = kind == ActionKind::forward ? 0 : 1;
+    const std::int32_t microbatch = chunks_[r * chunks + c].done[backward] - 1;
+    end_[at] = ranks_[r].free;
+    microbatch_[at] = microbatch;
+    position_[backward][(r * chunks + c) * microbatches + static_cast<std::size_t>(microbatch)] = at;
+  });
+  const auto last = std::ranges::max_element(ranks_, {}, &Rank::free);
+  std::size_t at = (static_cast<std::size_t>(last - ranks_.begin()) + 1) * each - 1;
+  chain_.clear();
+  while (true) {
+    chain_.push_back(at);
+    const std::size_t r = at / each, backward = order[at] >> 1U, c = order[at] & 1U;
+    const Chunk& chunk = chunks_[r * chunks + c];
+    const auto microbatch = static_cast<std::size_t>(microbatch_[at]);
+    const double slack = 1e-9 * chunk.duration[backward], start = end_[at] - chunk.duration[backward];
+    const bool has_input = backward == 1 || chunk.from[0] >= 0;
+    const bool waited =
+        has_input && arrival_[backward][(r * chunks + c) * microbatches + microbatch] >= start - slack;
+    const bool first = at % each == 0;
+    if (waited && (first || !by_rank || end_[at - 1] < start - slack)) {
+      const bool turns = backward == 1 && chunk.from[1] < 0;
+      const std::size_t from = turns ? r * chunks + c : static_cast<std::size_t>(chunk.from[backward]);
+      at = position_[turns ? 0 : backward][from * microbatches + microbatch];
+    } else if (!first) {
+      --at;
+    } else {
+      return chain_;
+    }
+  }
 }
 
 double OrderTimer::bound() const noexcept {

@@ -62,6 +62,9 @@ class OrderTimer {
   Outcome time(const Order& order, double patience, double limit = kNever) noexcept;
   /// No order ends earlier: a rank waits for its first input, then has all its work to do.
   [[nodiscard]] double bound() const noexcept;
+  /// The steps of a longest chain: each starts when the one before it ends, on its rank or at its input.
+  /// Where both do, `by_rank` decides. Positions in the order, last first; valid until the next call.
+  std::span<const std::size_t> critical_steps(const Order& order, double patience, bool by_rank) noexcept;
   /// The order with its W in place; it must have an outcome.
   ActionList actions(const Order& order, double patience, ActionList empty);
 
@@ -69,8 +72,10 @@ class OrderTimer {
   struct Chunk {
     double duration[2] = {0, 0};  // forward, gradient
     double weight = 0;
-    double hop[2] = {0, 0};          // of what they send
-    std::int32_t to[2] = {-1, -1};   // chunk that gets it; −1 = none
+    double hop[2] = {0, 0};         // of what they send
+    std::int32_t to[2] = {-1, -1};  // chunk that gets it; −1 = none
+    std::int32_t from[2] = {-1,
+                            -1};     // chunk of the input; −1 = none, the last one's gradient its own forward
     std::int32_t done[2] = {0, 0};   // steps timed
     std::int32_t known[2] = {0, 0};  // inputs timed
   };
@@ -94,6 +99,11 @@ class OrderTimer {
   std::vector<Chunk> chunks_;  // by rank, then chunk
   std::vector<Rank> ranks_;
   std::vector<double> arrival_[2];  // of a chunk's inputs, by chunk and microbatch
+  // Of the order whose longest chain was asked for.
+  std::vector<double> end_;               // by position
+  std::vector<std::int32_t> microbatch_;  // by position
+  std::vector<std::size_t> position_[2];  // of a chunk's steps, by chunk and microbatch
+  std::vector<std::size_t> chain_;
 };
 
 }  // namespace tessera::train

@@ -36,18 +36,26 @@ void apply(Order& order, Move move) noexcept {
 
 }  // namespace
 
-void improve_order(OrderTimer& timer, const FlexibleProblem& problem, double patience, std::int32_t trials,
+void improve_order(OrderTimer& timer, const FlexibleProblem& problem, double patience, std::int64_t trials,
                    Order& order) {
   Draw draw;
   const std::size_t each = problem.per_rank();
   OrderTimer::Outcome best = timer.time(order, patience);
+  std::vector<std::size_t> chain;
   const double enough = timer.bound() * (1 + 1e-12);  // sums of durations may differ in their last digits
-  for (std::int32_t trial = 0; trial < trials && best.makespan > enough; ++trial) {
+  for (std::int64_t trial = 0; trial < trials && best.makespan > enough; ++trial) {
     Move moves[2];
     const std::size_t count = 1 + draw.below(2);
+    // Only what touches a longest chain can shorten it; a second move may make room elsewhere.
+    if (chain.empty()) {
+      const auto critical = timer.critical_steps(order, patience, draw.below(2) == 0);
+      chain.assign(critical.begin(), critical.end());
+    }
     for (std::size_t k = 0; k < count; ++k) {
-      const std::size_t rank = draw.below(static_cast<std::size_t>(problem.ranks));
-      const auto from = static_cast<std::int64_t>(draw.below(each));
+      const std::size_t at =
+          k == 0 || draw.below(2) == 0 ? chain[draw.below(chain.size())] : draw.below(order.size());
+      const std::size_t rank = at / each;
+      const auto from = static_cast<std::int64_t>(at % each);
       const std::int64_t to =
           std::clamp<std::int64_t>(from + static_cast<std::int64_t>(draw.below(2 * kReach + 1)) - kReach, 0,
                                    static_cast<std::int64_t>(each) - 1);
@@ -57,6 +65,7 @@ void improve_order(OrderTimer& timer, const FlexibleProblem& problem, double pat
     const OrderTimer::Outcome found = timer.time(order, patience, best.makespan * (1 + 1e-12));
     if (!best.before(found)) {
       best = found;
+      chain.clear();
       continue;
     }
     for (std::size_t k = count; k-- > 0;) apply(order, {moves[k].to, moves[k].from});

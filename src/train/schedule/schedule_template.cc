@@ -18,6 +18,7 @@ namespace {
 // A plan holds every action; beyond this many it would not fit a file anyone can use.
 constexpr std::int64_t kMostChunks = 1 << 26;
 
+constexpr std::int32_t kMostEffort = 1000;
 constexpr std::int32_t kAny = 0;
 using enum StagePlacement;
 // In the order of Template.
@@ -150,6 +151,8 @@ Status check_costs(const TemplateSizes& sizes, const ScheduleCosts& costs) {
   if (!amount(costs.transfer))
     return bad_input(
         fmt::format("a transfer takes {} s; expected a finite number ≥ 0", costs.transfer.value()));
+  if (sizes.effort < 0 || sizes.effort > kMostEffort)
+    return bad_input(fmt::format("an effort of {}; expected 0 … {}", sizes.effort, kMostEffort));
   if (sizes.most_live != 0 && sizes.most_live < sizes.vp)
     return bad_input(fmt::format("a rank that may hold {} chunk activations cannot run {} virtual stages",
                                  sizes.most_live, sizes.vp),

@@ -55,18 +55,27 @@ ActionTiming serial_timing(const TaskGraph& graph, bool forward) {
   return summed(std::move(tasks), now);
 }
 
+// The pair of the action where its time was measured; else null.
+const PairPlan* measured(const ExecutionPlan& plan, const Action& action) {
+  if (action.kind != ActionKind::overlap || !is_measured(action)) return nullptr;
+  const PairPlan* pair = plan.pair(action.stage, action.backward_stage);
+  return pair != nullptr && pair->measured ? pair : nullptr;
+}
+
 Result<ActionTiming> pair_timing(const ExecutionPlan& plan, const Action& action) {
   TESSERA_TRY(PairRun run, pair_run(plan, action));
   run.graph = at_rank_speed(plan, action.stage, std::move(run.graph));
   const PairSchedule schedule = run_order(run.graph, run.order, plan.interference);
+  const PairPlan* pair = measured(plan, action);
+  const double stretch = pair != nullptr ? measured_stretch(*pair, schedule.makespan) : 1;
   std::vector<TaskTiming> tasks;
   tasks.reserve(run.order.size());
   for (const TaskId id : run.order) {
     const Task& task = run.graph.tasks[id.index()];
     tasks.push_back({task.name, task.resource, id.value() < run.graph.forward_tasks,
-                     schedule.start[id.index()], schedule.end[id.index()]});
+                     schedule.start[id.index()] * stretch, schedule.end[id.index()] * stretch});
   }
-  return summed(std::move(tasks), schedule.makespan);
+  return summed(std::move(tasks), schedule.makespan * stretch);
 }
 
 // What is offloaded leaves while the forward runs and comes back while the backward does, in a pair both at
@@ -99,6 +108,10 @@ Result<ActionTiming> timing_of(const ExecutionPlan& plan, const Action& action) 
 
 }  // namespace
 
+double measured_stretch(const PairPlan& pair, Seconds composed) noexcept {
+  return pair.measured && composed > Seconds(0) ? pair.measured->makespan / composed : 1.0;
+}
+
 TaskGraph at_rank_speed(const ExecutionPlan& plan, StageId stage, TaskGraph graph) {
   if (plan.rank_speed.empty()) return graph;
   const double speed = plan.rank_speed[plan.actions.rank_of_stage[stage.index()].index()];
@@ -125,7 +138,8 @@ Result<ActionTimings> ActionTimings::build(const ExecutionPlan& plan) {
               : alone[4 * action.stage.index() + static_cast<std::size_t>(action.kind)];
       if (known == kUnknown) {
         TESSERA_TRY(ActionTiming timing, timing_of(plan, action));
-        timing.duration = std::max(timing.duration, copies(plan, action));
+        // What was measured has its copies in it.
+        if (!measured(plan, action)) timing.duration = std::max(timing.duration, copies(plan, action));
         known = static_cast<std::int32_t>(timings.distinct.size());
         timings.distinct.push_back(std::move(timing));
       }

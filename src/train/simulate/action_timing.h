@@ -35,6 +35,10 @@ struct ActionTimings {
   }
 };
 
+/// How much longer a measured pair takes than its tasks say, on the rank that runs it; 1 where it was not
+/// measured.
+[[nodiscard]] double measured_stretch(const PairPlan& pair, Seconds composed) noexcept;
+
 /// Compute at the rank's speed; communication does not care.
 [[nodiscard]] TaskGraph at_rank_speed(const ExecutionPlan& plan, StageId stage, TaskGraph graph);
 

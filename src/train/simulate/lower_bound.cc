@@ -12,6 +12,29 @@
 namespace tessera::train {
 namespace {
 
+// A measured pair may take less time than its tasks say: per stage, the least stretch of any pair that its
+// forward, or its backward, runs in. Alone nothing is stretched, so it is at most 1.
+struct Stretch {
+  double forward = 1, backward = 1;
+};
+
+std::vector<Stretch> least_stretch(const ExecutionPlan& plan) {
+  std::vector<Stretch> out(plan.actions.stages());
+  for (const PairPlan& pair : plan.pairs) {
+    if (!pair.measured) continue;
+    const TaskGraph graph = at_rank_speed(
+        plan, pair.forward, pair_graph(plan.forward_graph(pair.forward), plan.backward_graph(pair.backward)));
+    const auto order = order_by_names(graph, pair.sequence);
+    if (!order) continue;
+    const double stretch = measured_stretch(pair, run_order(graph, *order, plan.interference).makespan);
+    double& forward = out[pair.forward.index()].forward;
+    double& backward = out[pair.backward.index()].backward;
+    forward = std::min(forward, stretch);
+    backward = std::min(backward, stretch);
+  }
+  return out;
+}
+
 struct StageWork {
   Seconds forward;            // the shortest its forward can take, whatever it is overlapped with
   Seconds backward;           // the same of what must be done before its gradient leaves
@@ -20,15 +43,21 @@ struct StageWork {
   bool split_weight = false;  // the plan runs W apart from B somewhere: it may come last
 };
 
-StageWork work_of(const ExecutionPlan& plan, StageId stage, bool split_weight) {
+StageWork work_of(const ExecutionPlan& plan, StageId stage, bool split_weight, const Stretch& least) {
   const TaskGraph forward = at_rank_speed(plan, stage, plan.forward_graph(stage));
   const TaskGraph full = at_rank_speed(plan, stage, plan.backward_graph(stage));
-  StageWork work{.forward = pair_bound(forward), .split_weight = split_weight};
+  StageWork work{.forward = pair_bound(forward) * least.forward, .split_weight = split_weight};
   work.alone = full.load(Resource::comp) + full.load(Resource::comm);
-  work.backward = pair_bound(
-      split_weight ? at_rank_speed(plan, stage, plan.backward_graph(stage, Backward::input_gradient)) : full);
-  work.comp = forward.load(Resource::comp) + full.load(Resource::comp);
-  work.comm = forward.load(Resource::comm) + full.load(Resource::comm);
+  work.backward =
+      pair_bound(split_weight
+                     ? at_rank_speed(plan, stage, plan.backward_graph(stage, Backward::input_gradient))
+                     : full) *
+      least.backward;
+  const auto load = [&](Resource resource) {
+    return forward.load(resource) * least.forward + full.load(resource) * least.backward;
+  };
+  work.comp = load(Resource::comp);
+  work.comm = load(Resource::comm);
   return work;
 }
 
@@ -48,9 +77,10 @@ Seconds lower_bound(const ExecutionPlan& plan) {
   for (const auto& actions : plan.actions.ranks)
     for (const Action& action : actions)
       if (backward_part(action) == ActionKind::input_gradient) split[backward_stage(action).index()] = true;
+  const std::vector<Stretch> stretch = least_stretch(plan);
   std::vector<StageWork> work;
   for (std::size_t s = 0; s < stages; ++s)
-    work.push_back(work_of(plan, StageId(static_cast<std::int64_t>(s)), split[s]));
+    work.push_back(work_of(plan, StageId(static_cast<std::int64_t>(s)), split[s], stretch[s]));
 
   const GradientShare share(plan);
   const RankStep no_step;
@@ -69,8 +99,8 @@ Seconds lower_bound(const ExecutionPlan& plan) {
   const auto microbatches = static_cast<double>(plan.actions.microbatches);
   constexpr Seconds kNever(std::numeric_limits<double>::infinity());
   std::vector<Seconds> head(ranks, kNever), tail(ranks, kNever), comp(ranks), comm(ranks);
-  Seconds reach;  // earliest start of stage s
-  Seconds back;   // from the end of stage s's backward to the start of the first stage's
+  Seconds reach;          // earliest start of stage s
+  Seconds back;           // from the end of stage s's backward to the start of the first stage's
   std::size_t first = 0;  // stage of this pipeline
   for (std::size_t s = 0; s < stages; ++s) {
     const std::size_t rank = plan.actions.rank_of_stage[s].index();
@@ -85,7 +115,8 @@ Seconds lower_bound(const ExecutionPlan& plan) {
     // A rank's last action is a backward or a weight gradient of one of its stages, and runs alone.
     Seconds after_last = std::max(reduction(s) - work[s].alone, Seconds()) + end_of_step(s);
     if (s > first && !work[s].split_weight)
-      after_last = std::max(after_last, back + std::max(work[first].backward, reduction(first)) + end_of_step(first));
+      after_last =
+          std::max(after_last, back + std::max(work[first].backward, reduction(first)) + end_of_step(first));
     tail[rank] = std::min(tail[rank], after_last);
     comp[rank] += work[s].comp * microbatches;
     comm[rank] += work[s].comm * microbatches;

@@ -45,6 +45,10 @@ TEST(CheckPlan, HoldsTheSizesTogether) {
               HasSubstr("actions: 4 stages, but pp · vp is 2"));
   EXPECT_THAT(fault([](ExecutionPlan& p) { p.layout.microbatches = 5; }),
               HasSubstr("actions: 4 microbatches, but layout.microbatches is 5"));
+  EXPECT_THAT(fault([](ExecutionPlan& p) { p.actions.pipelines = 3; }),
+              HasSubstr("actions: 4 stages are not 3 pipelines of equal length"));
+  EXPECT_THAT(fault([](ExecutionPlan& p) { p.actions.pipelines = 2; }),
+              HasSubstr("actions: 4 microbatches in each of 2 pipelines, but layout.microbatches is 4"));
   EXPECT_THAT(fault([](ExecutionPlan& p) { p.partition.stages.pop_back(); }),
               HasSubstr("partition: 3 stages, but pp · vp is 4"));
   EXPECT_THAT(fault([](ExecutionPlan& p) { p.rank_speed = {1.0}; }),

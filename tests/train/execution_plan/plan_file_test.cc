@@ -6,11 +6,12 @@
 #include <random>
 
 #include "tessera/train/schedule/schedule_template.h"
+#include "train/testing.h"
 
 namespace tessera::train {
 namespace {
 
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 
 // A small sound plan with odd doubles, names that need escaping, and every section filled.
 ExecutionPlan sample_plan(std::uint64_t seed) {
@@ -92,6 +93,8 @@ ExecutionPlan sample_plan(std::uint64_t seed) {
                             .makespan = best.schedule.makespan,
                             .nominal = best.schedule.makespan,
                             .bound = best.bound});
+      if (plan.pairs.size() % 2 == 1)
+        plan.pairs.back().measured = MeasuredPair{.makespan = Seconds(real() + 0.1), .error = 0.01};
     }
   }
   plan.predicted = {.iteration = Seconds(real()),
@@ -142,12 +145,35 @@ TEST(PlanFile, RoundTripsLosslessly) {
     for (std::size_t i = 0; i < plan.pairs.size(); ++i) {
       EXPECT_EQ(again->pairs[i].sequence, plan.pairs[i].sequence);
       EXPECT_EQ(again->pairs[i].makespan, plan.pairs[i].makespan);
+      EXPECT_EQ(again->pairs[i].measured, plan.pairs[i].measured);
     }
     EXPECT_EQ(again->predicted.iteration, plan.predicted.iteration);
   }
 }
 
 // Any one line taken out leaves a plan that is refused; none crashes the reader.
+// DualPipe: both pipelines hold the whole model, cut alike.
+TEST(PlanFile, HoldsTwoPipelines) {
+  ActionList list = make_schedule(Template::dual_pipe, {.pp = 2, .vp = 2, .microbatches = 4}).value();
+  ExecutionPlan plan = testing::plain_plan(list, 1, 2);
+  plan.layout.microbatches = 4;
+  plan.blocks.resize(2);
+  plan.partition.stages = {{0, 1}, {1, 2}, {0, 1}, {1, 2}};
+  for (PairPlan& pair : plan.pairs) {
+    const TaskGraph graph = pair_graph(plan.forward_graph(pair.forward), plan.backward_graph(pair.backward));
+    pair.sequence = names_of(graph, testing::defer_sequence(graph));
+  }
+  ASSERT_TRUE(check_plan(plan)) << check_plan(plan).error().text();
+  const std::string text = write_plan(plan);
+  const auto read_back = read(text);
+  ASSERT_TRUE(read_back) << read_back.error().text();
+  EXPECT_EQ(read_back->actions, plan.actions);
+  EXPECT_EQ(write_plan(*read_back), text);
+  plan.partition.stages = {{0, 1}, {1, 2}, {0, 2}, {2, 2}};
+  EXPECT_THAT(check_plan(plan).error().text(),
+              HasSubstr("stage 0 and stage 2 are the same stage of two pipelines"));
+}
+
 TEST(PlanFile, RefusesAPlanThatLostALine) {
   const std::string text = write_plan(sample_plan(3));
   std::vector<std::size_t> starts{0};

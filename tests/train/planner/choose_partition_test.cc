@@ -69,5 +69,87 @@ TEST(ChoosePartition, RefusesAPlacementThatCannotBe) {
   EXPECT_THAT(fault("placement: {empty: true}"), HasSubstr("empty"));
 }
 
+// A dense model on PP 8 × VP 5 whose head costs as much as `head` layers, and its embedding a tenth of one.
+Job with_head(double head, const std::string& schedule) {
+  const std::string text =
+      "model: ../tests/data/native-models/llama-70b.yaml\n"
+      "cluster: {preset: H100, gpus: 64}\n"
+      "layout: {pp: 8, vp: 5, tp: 4, microbatches: 32, sequence: 2048}\n"
+      "schedule: {template: interleaved, " +
+      schedule +
+      "}\n"
+      "cost:\n"
+      "  transfer: 0\n"
+      "  given:\n"
+      "    AD: {F_ATTN: 0.2, F_MLP: 0.2, B_ATTN: 0.15, B_MLP: 0.15, W_ATTN: 0.15, W_MLP: 0.15}\n"
+      "    embedding: {F_EMBED: 0.05, W_EMBED: 0.05}\n"
+      "    head: {F_HEAD: " +
+      std::to_string(head / 2) + ", B_HEAD: " + std::to_string(head / 4) +
+      ", W_HEAD: " + std::to_string(head / 4) + "}\n";
+  auto document = Document::parse(text, "job.yaml", DocumentFormat::yaml);
+  auto job = read_job(*document, TESSERA_SOURCE "/examples");
+  EXPECT_TRUE(job) << job.error().text();
+  return *std::move(job);
+}
+
+// Megatron-Bridge's layout for Llama 3 70B (067f987d, Apache-2.0): one stage of three layers in the middle
+// pays for a light last one. It wins when the head costs more than a layer, and loses when it costs less.
+TEST(ChoosePartition, FindsALightLastStageByItself) {
+  const std::string string = "megatron_layout: 'Et*2|(t*2|)*34,t*3|(t*2|)*3,tL'";
+  struct Case {
+    double head, slowest;
+    int last_layers;
+  };
+  for (const auto& [head, slowest, last_layers] : {Case{1.5, 3.0, 1}, Case{0.5, 2.5, 2}}) {
+    const auto searched = make_plan(with_head(head, "partition: overlap-aware"));
+    ASSERT_TRUE(searched) << searched.error().text();
+    const PartitionSearch& search = *searched->search;
+    EXPECT_NEAR(search.solved.best.front().value.slowest.value(), slowest * 1e-3, 1e-9) << head;
+    const BlockRange last = search.solved.best.front().partition.stages.back();
+    EXPECT_EQ(last.end - last.begin - 1, last_layers) << head;
+    const auto by_string = make_plan(with_head(head, string)),
+               even = make_plan(with_head(head, "partition: even"));
+    ASSERT_TRUE(by_string && even);
+    EXPECT_EQ(by_string->figures.iteration < even->figures.iteration, head > 1) << head;
+    EXPECT_LE(searched->figures.iteration, std::min(by_string->figures.iteration, even->figures.iteration));
+  }
+}
+
+// Data-parallel copies do the same thing.
+TEST(ChoosePartition, DoesNotDependOnDataParallelism) {
+  const auto plan = [](int gpus) {
+    const std::string text =
+        "model: ../data/models/Qwen3-Next-80B-A3B.json\n"
+        "cluster: {preset: H100, gpus: " +
+        std::to_string(gpus) +
+        "}\n"
+        "layout: {pp: 4, vp: 2, ep: 4, tp: 4, microbatches: 16}\nsoftware: {distributed_optimizer: false}\n"
+        "cost: {constants: {exposed_reduction: 0}}\n";
+    auto document = Document::parse(text, "job.yaml", DocumentFormat::yaml);
+    auto report = make_plan(read_job(*document, TESSERA_SOURCE "/examples").value());
+    EXPECT_TRUE(report) << report.error().text();
+    return *std::move(report);
+  };
+  const ExecutionPlan one = plan(16).plan, many = plan(16 * 128).plan;
+  EXPECT_EQ(one.layout.dp, 1);
+  EXPECT_EQ(many.layout.dp, 128);
+  EXPECT_EQ(one.partition, many.partition);
+  EXPECT_EQ(one.actions, many.actions);
+  ASSERT_EQ(one.pairs.size(), many.pairs.size());
+  for (std::size_t i = 0; i < one.pairs.size(); ++i) {
+    EXPECT_EQ(one.pairs[i].sequence, many.pairs[i].sequence);
+    EXPECT_EQ(one.pairs[i].makespan, many.pairs[i].makespan);
+  }
+}
+
+TEST(ChoosePartition, KeepsWhatIsWrittenByHand) {
+  const auto job = [](const std::string& partition) {
+    return job_with(partition + "pairs: [{forward: 3, backward: 0, sequence: [F_ATTN:L0]}]");
+  };
+  EXPECT_THAT(job("partition: overlap-aware, ").error().text(),
+              HasSubstr("a searched partition would move their layers"));
+  EXPECT_EQ(job("").value().partition_rule, PartitionRule::serial_balanced);
+}
+
 }  // namespace
 }  // namespace tessera::train

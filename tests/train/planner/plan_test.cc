@@ -103,6 +103,8 @@ TEST(Plan, AHandWrittenSequenceIsKept) {
   for (const Task& task : graph.tasks)
     serial.push_back(task_name(task.name.pass, task.name.kind, task.name.layer));
   ASSERT_NE(serial, pair.sequence);
+  job.partition = chosen->plan.partition;
+  job.partition_rule = PartitionRule::given;
   job.pairs.push_back(
       {.forward = pair.forward.value(), .backward = pair.backward.value(), .sequence = serial});
   const auto by_hand = make_plan(job);

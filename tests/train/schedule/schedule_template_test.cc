@@ -226,7 +226,8 @@ TEST(ScheduleTemplate, PassesTheCheckerForAllSmallSizes) {
           for (int n = 0; n <= m; ++n) {
             const auto t = static_cast<Template>(all);
             if (!traits(t).groups && n > 0) continue;
-            const auto list = make_schedule(t, {.pp = pp, .vp = vp, .microbatches = m, .group = n});
+            const auto list =
+                make_schedule(t, {.pp = pp, .vp = vp, .microbatches = m, .group = n, .effort = 0});
             if (!list) continue;
             const auto facts = check_schedule(*list);
             ASSERT_TRUE(facts) << pp << ' ' << vp << ' ' << m << ' ' << n << ' ' << facts.error().text();

@@ -99,8 +99,10 @@ TEST(ZeroBubble, IsSoundForAnyDurationsAndLimits) {
     constexpr Template kAll[] = {Template::zb_h1,         Template::zb_h2,  Template::zb_v,
                                  Template::one_f_one_b_v, Template::v_half, Template::v_min};
     const Template schedule = kAll[random.below(6)];
-    TemplateSizes sizes{
-        .pp = random.between(1, 9), .vp = traits(schedule).chunks, .microbatches = random.between(1, 30)};
+    TemplateSizes sizes{.pp = random.between(1, 9),
+                        .vp = traits(schedule).chunks,
+                        .microbatches = random.between(1, 30),
+                        .effort = random.below(2)};
     if (random.chance(0.5)) sizes.most_live = random.between(sizes.vp, 2 * sizes.pp + 2);
     ScheduleCosts costs{.transfer = Seconds(random.chance(0.5) ? 0 : random.unit())};
     for (int s = 0; s < sizes.pp * sizes.vp; ++s)

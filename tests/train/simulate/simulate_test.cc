@@ -169,6 +169,72 @@ TEST(Simulate, TimesOnePairAsRunOrderDoes) {
   }
 }
 
+// A pair that was measured takes what was measured, its tasks in proportion; one with a split backward is
+// another pair.
+TEST(Simulate, StretchesAMeasuredPair) {
+  Random random(113);
+  for (int round = 0; round < 100; ++round) {
+    ActionList list{.microbatches = 2, .rank_of_stage = {RankId(0)}};
+    const auto f = [](int m) { return forward(StageId(0), MicrobatchId(m)); };
+    const auto b = [](int m) { return backward(StageId(0), MicrobatchId(m)); };
+    list.ranks = {{f(0), overlap(f(1), b(0)), b(1)}};
+    std::vector<BlockCost> blocks{plain_block(1, 2, 1)};
+    for (int k = random.between(1, 4); k > 0; --k) blocks.push_back(random_layer(random));
+    ExecutionPlan plan = make_plan(list, {blocks});
+    plan.interference = {.compute_bound_rate = 0.8, .memory_bound_rate = 0.9};
+    plan.rank_speed = {0.5 + random.unit()};
+    const SimulateResult composed = simulate(plan, {.slices = true}).value();
+    const Seconds took = composed.actions[1].end - composed.actions[1].start;
+    const double factor = 0.5 + random.unit();
+    plan.pairs[0].measured = MeasuredPair{.makespan = took * factor, .error = 0.01};
+    ASSERT_TRUE(check_plan(plan));
+    const SimulateResult result = simulate(plan, {.slices = true}).value();
+    const Seconds start = result.actions[1].start;
+    EXPECT_NEAR((result.actions[1].end - start).value(), (took * factor).value(), 1e-9);
+    EXPECT_EQ(result.actions[0].end, composed.actions[0].end);
+    EXPECT_NEAR((result.actions[2].end - result.actions[2].start).value(),
+                (composed.actions[2].end - composed.actions[2].start).value(), 1e-9);
+    ASSERT_EQ(result.slices.size(), composed.slices.size());
+    for (std::size_t i = 0; i < result.slices.size(); ++i) {
+      if (composed.slices[i].start < start || composed.slices[i].end > composed.actions[1].end) continue;
+      EXPECT_NEAR((result.slices[i].start - start).value(),
+                  factor * (composed.slices[i].start - start).value(), 1e-9);
+    }
+    EXPECT_LE(result.lower_bound.value(), result.iteration.value() * (1 + 1e-12));
+
+    plan.actions.ranks[0][1].backward_kind = ActionKind::input_gradient;
+    plan.actions.ranks[0].push_back(
+        {.kind = ActionKind::weight_gradient, .stage = StageId(0), .microbatch = MicrobatchId(0)});
+    ExecutionPlan nothing = plan;
+    nothing.pairs[0].measured.reset();
+    const auto split = simulate(plan), without = simulate(nothing);
+    ASSERT_TRUE(split && without) << split.error().text();
+    EXPECT_EQ(split->iteration, without->iteration);
+  }
+}
+
+TEST(Simulate, StaysAboveItsBoundWithMeasuredPairs) {
+  Random random(127);
+  int measured = 0;
+  for (int round = 0; round < rounds(300, 3'000); ++round) {
+    ExecutionPlan plan = random_plan(random);
+    for (PairPlan& pair : plan.pairs) {
+      const PairRun run = pair_run(plan, overlap(forward(pair.forward, MicrobatchId(0)),
+                                                 backward(pair.backward, MicrobatchId(0))))
+                              .value();
+      const Seconds composed = run_order(run.graph, run.order, plan.interference).makespan;
+      if (composed <= Seconds(0) || random.chance(0.3)) continue;
+      pair.measured = MeasuredPair{.makespan = composed * (0.3 + random.unit()), .error = 0};
+      ++measured;
+    }
+    ASSERT_TRUE(check_plan(plan));
+    const auto result = simulate(plan);
+    ASSERT_TRUE(result) << result.error().text();
+    ASSERT_LE(result->lower_bound.value(), result->iteration.value() * (1 + 1e-12)) << round;
+  }
+  EXPECT_GT(measured, 100);
+}
+
 TEST(Simulate, PassesThroughAnEmptyStage) {
   std::vector<std::vector<BlockCost>> blocks(4, {plain_block(1, 2)});
   for (auto& stage : blocks) stage[0].memory.activation = Bytes(5);

@@ -6,6 +6,7 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -34,6 +35,13 @@ struct PlanBlock {
   bool operator==(const PlanBlock&) const = default;
 };
 
+/// What a whole pair took on the rank that runs it.
+struct MeasuredPair {
+  Seconds makespan;  ///< above 0
+  double error = 0;  ///< relative bound, below 1
+  bool operator==(const MeasuredPair&) const = default;
+};
+
 /// The interleaving of one (forward stage, backward stage) that some rank overlaps.
 struct PairPlan {
   StageId forward;
@@ -42,7 +50,14 @@ struct PairPlan {
   Seconds makespan;                   ///< of the sequence, under interference, on a rank of nominal speed
   Seconds nominal;                    ///< of the sequence, without interference
   Seconds bound;                      ///< on the nominal makespan of any sequence
+  /// Of the sequence with a full backward. Then the simulator stretches the tasks of the pair to it.
+  std::optional<MeasuredPair> measured;
 };
+
+/// A measured time is of a pair with a full backward.
+[[nodiscard]] constexpr bool is_measured(const Action& overlap) noexcept {
+  return overlap.backward_kind == ActionKind::full_backward;
+}
 
 /// Per pipeline rank, at the end of a step: whole times, of which part hides
 /// (ExecutionPlan::exposed_reduction).

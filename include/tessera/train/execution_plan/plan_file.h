@@ -13,7 +13,8 @@
 //   actions              {microbatches, rank_of_stage, ranks}; with pipelines: 2, when the stages are two
 //                        pipelines side by side, see action.h
 //                        a rank is one line "0F0 0F1 (2F3;0B0)OVERLAP_F_B …"
-//   pairs                a list of {forward, backward, makespan, nominal, bound, sequence}
+//   pairs                a list of {forward, backward, makespan, nominal, bound, sequence}, and measured:
+//                        [seconds, relative error] where the pair was measured
 //   interference, transfer, rank_speed, step, memory {limit, ranks}, flops_per_token, peak_flops
 //   predicted            iteration, error, tokens/s/GPU, MFU, lower bound, peak memory
 //

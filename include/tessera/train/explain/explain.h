@@ -3,13 +3,16 @@
 // Every function returns text; units stand on every number. JSON is strict and its keys are stable.
 #pragma once
 
+#include <span>
 #include <string>
 #include <vector>
 
+#include "tessera/core/cost/profile_database.h"
 #include "tessera/core/model/model_spec.h"
 #include "tessera/train/execution_plan/execution_plan.h"
 #include "tessera/train/planner/pair_report.h"
 #include "tessera/train/planner/plan.h"
+#include "tessera/train/planner/to_measure.h"
 #include "tessera/train/simulate/audit.h"
 #include "tessera/train/simulate/simulate.h"
 
@@ -27,6 +30,15 @@ struct TextStyle {
 /// goes.
 [[nodiscard]] std::string plan_text(const PlanReport& report, const Job& job, const TextStyle& style = {});
 [[nodiscard]] std::string plan_json(const PlanReport& report, const Job& job);
+
+/// `tessera plan --to-measure`: whether the choice is certain, and what to measure, most useful first.
+[[nodiscard]] std::string measure_text(const MeasureReport& report);
+[[nodiscard]] std::string measure_json(const MeasureReport& report);
+
+/// `tessera profile list`: cells in the order of ProfileDatabase::cells(). The JSON is what `profile add`
+/// reads.
+[[nodiscard]] std::string profile_text(std::span<const ProfileCell> cells);
+[[nodiscard]] std::string profile_json(std::span<const ProfileCell> cells);
 
 struct PairTextOptions {
   std::size_t columns = 100;                       ///< of the chart and of the text, at least kLeastColumns

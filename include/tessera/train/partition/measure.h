@@ -45,9 +45,14 @@ struct MeasurePlan {
   Seconds lower;         ///< no partition is faster than this
   std::string obstacle;  ///< when no partition satisfies the problem
   /// What to measure, most useful first, if every measurement confirms the composed time; with `measure`
-  /// given, what was measured.
+  /// given, what was measured. It may end before the choice is certain: serial times are not measured here,
+  /// and two measured pairs as slow as each other may be apart by their errors, which can be more than the
+  /// tolerance.
   std::vector<PairToMeasure> next;
 };
+
+/// Every entry of T that a solver may ask for over the problem's places, edge by edge.
+[[nodiscard]] std::vector<PairQuery> possible_pairs(const PartitionProblem& problem);
 
 /// Signature of a query; equal ones must have equal times.
 using SignatureOf = std::function<PairSignature(const PairQuery&)>;

@@ -5,7 +5,7 @@
 //   layout:   {pp: 8, vp: 2, ep: 16, microbatches: 64, sequence: 4096}
 //   schedule: {template: interleaved-overlap}         also group, partition, megatron_layout, pairs
 //   software: {cuda_graphs: none}
-//   cost:     {tables: true, constants: {...}, given: {...}, stages: [...], transfer: 0.01}
+//   cost:     {tables: true, constants: {...}, given: {...}, stages: [...], transfer: 0.01, profile: my.db}
 //
 // docs/job-file.md lists every key. An unknown key is refused.
 #pragma once
@@ -28,8 +28,8 @@
 namespace tessera::train {
 
 enum class PartitionRule : std::uint8_t {
-  overlap_aware,    ///< "overlap-aware": see partition/solve_partition.h
-  serial_balanced,  ///< "serial-balanced": the default
+  overlap_aware,    ///< "overlap-aware": the default, see partition/solve_partition.h
+  serial_balanced,  ///< "serial-balanced"
   even,             ///< "even"
   parameter_balanced,
   flop_balanced,
@@ -59,7 +59,7 @@ struct Job {
   bool memory_open = false;  ///< recompute and offload are the planner's to decide, see leaves_memory_open
   Template schedule = Template::interleaved_overlap;
   std::int32_t group = 0;  ///< 0 = the template's default
-  PartitionRule partition_rule = PartitionRule::serial_balanced;
+  PartitionRule partition_rule = PartitionRule::overlap_aware;
   PlacementRules placement;            ///< where overlap-aware may put boundaries
   std::optional<Partition> partition;  ///< when the rule gives one
   std::vector<HandWrittenPair> pairs;
@@ -68,7 +68,8 @@ struct Job {
   bool tables = true;                           ///< false: price by roofline alone
   std::vector<StageDurations> stage_durations;  ///< empty, or one per stage
   std::optional<Seconds>
-      transfer_time;  ///< from stage to stage by hand, instead of the fabric's latency and bandwidth
+      transfer_time;         ///< from stage to stage by hand, instead of the fabric's latency and bandwidth
+  std::string profile_file;  ///< profile database with measured pairs; empty = none
   std::optional<Document> document;  ///< kept so that `cost.given` can be applied after pricing
 };
 

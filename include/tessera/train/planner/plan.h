@@ -53,7 +53,8 @@ struct Candidate {
 struct BoundaryMove {
   StageId stage;                  ///< the boundary in front of it
   std::int32_t from = 0, to = 0;  ///< first block of the stage
-  StageId forward, backward;      ///< the slowest pair, at the old place, of those the boundary touches
+  StageId forward, backward;  ///< the slowest pair, at the old place, of those the boundary touches; equal
+                              ///< stages also stand for a stage that no pair covers
   Seconds before, after;
 };
 
@@ -64,6 +65,8 @@ struct PartitionSearch {
   Candidate proxy;         ///< the optimum of the slowest pair, before the simulator had its say
   PartitionResult solved;  ///< the certificate: of the slowest pair, not of the iteration. When no partition
                            ///< fits the memory, `obstacle` says why, and `chosen` is the serial balance
+  /// A simulated partition that would be faster than the chosen one, but does not fit the memory.
+  std::optional<Candidate> cramped;
   Seconds serial_slowest;  ///< slowest pair of the serial-balanced partition
   Seconds chosen_slowest;
   std::int32_t simulated = 0;
@@ -84,12 +87,12 @@ struct MemoryMeans {
   [[nodiscard]] double price() const noexcept { return time.value() / saved.value(); }
 };
 
-/// What was decided because the plan would not fit without it.
+/// What was decided because the plan, or a faster partition, would not fit without it.
 struct MemoryDecision {
-  std::vector<MemoryMeans> taken;  ///< cheapest first
-  std::vector<MemoryMeans> left;   ///< what would come next, at what price
-  Bytes without;                   ///< peak of the fullest rank without any of it
-  std::int32_t without_rank = 0;
+  std::vector<MemoryMeans> taken;            ///< cheapest first
+  std::vector<MemoryMeans> left;             ///< what would come next, at what price
+  Bytes without;                             ///< peak of the fullest rank without any of it
+  std::optional<Seconds> iteration_without;  ///< of the plan that fits without it, if one does
 };
 
 struct PlanReport {
@@ -97,7 +100,9 @@ struct PlanReport {
   ExecutionPlan plan;
   SimulateResult simulated;               ///< with slices
   PlanFigures figures;                    ///< of the plan
-  PlanFigures baseline;                   ///< same layout and partition, the template without overlap
+  PlanFigures baseline;                   ///< balanced by serial time where the partition was searched, else
+                                          ///< the same partition; the template without overlap
+  std::optional<PlanFigures> serial;      ///< of a search: balanced by serial time, the same template
   PlanFigures even;                       ///< the same without overlap, even layers per stage
   std::optional<PartitionSearch> search;  ///< of an overlap-aware partition
   std::optional<MemoryDecision> memory;   ///< when the planner had to find room
@@ -112,7 +117,8 @@ struct PlanOptions {
 };
 
 /// Errors are those of the job (a template that the sizes do not fit, a hand-written pair that is no order).
-/// A plan beyond the memory is a result, with usable = false. Pure: the same job gives the same plan.
+/// A plan beyond the memory is a result, with usable = false. Pure but for the profile database, where the
+/// job names one: the same job and profile give the same plan.
 [[nodiscard]] Result<PlanReport> make_plan(const Job& job, const PlanOptions& options = {});
 [[nodiscard]] PlanFigures figures(std::string name, const ExecutionPlan& plan,
                                   const SimulateResult& simulated);

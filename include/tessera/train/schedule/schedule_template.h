@@ -70,11 +70,11 @@ enum class Template : std::uint8_t {
   v_min,
   /// "dualpipe", p even, v = 2: two pipelines in opposite directions, m/2 microbatches each; every stage
   /// lives
-  /// on two ranks. m even and at least 2p. Live p + 1. When F = I the middle ranks idle
+  /// on two ranks. m even and at least 2p. Live p + 1. When F = I ≥ W the middle ranks idle
   /// (p/2 − 1)(O + B − 3W). Order of deepseek-ai/DualPipe, arXiv:2412.19437.
   dual_pipe,
-  /// "dualpipe-v", v = 2 in a V: half of dualpipe, folded. m at least 2p. Live 2p + 1 chunks. When F = I the
-  /// last rank idles (p − 1)(O + B − 3W). Order of deepseek-ai/DualPipe's DualPipeV.
+  /// "dualpipe-v", v = 2 in a V: half of dualpipe, folded. m at least 2p. Live 2p + 1 chunks. When F = I ≥ W
+  /// the last rank idles (p − 1)(O + B − 3W). Order of deepseek-ai/DualPipe's DualPipeV.
   dual_pipe_v,
 };
 inline constexpr std::size_t kTemplates = 16;
@@ -106,6 +106,9 @@ struct TemplateSizes {
                            ///< refused as a deadlock
   std::int32_t most_live = 0;  ///< of templates that use durations: chunk activations a rank may hold; 0 =
                                ///< the template's own
+  /// Of templates that use durations: how long lists of up to 640 forwards and backwards are refined by local
+  /// search, about 5 ms each; 0 = not at all. A list that meets its bound is not searched any further.
+  std::int32_t effort = 4;
 };
 
 /// Of one microbatch in one stage.
