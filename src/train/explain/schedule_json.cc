@@ -62,6 +62,13 @@ std::string schedule_check_json(std::string_view file, const TorchCsv& csv, cons
   return to_text(out);
 }
 
+std::string torch_verdict_json(std::string_view file, const TorchVerdict& verdict) {
+  return to_text({{"file", file},
+                  {"as", "torch"},
+                  {"accepted", verdict.accepted},
+                  {"reason", verdict.accepted ? Json() : Json(verdict.reason)}});
+}
+
 std::string schedules_json(const SchedulesQuestion& question) {
   Json rows = Json::array();
   for (const TemplateFigures& row :

@@ -54,7 +54,8 @@ std::string overtaking_words(const Overtaking& overtaking) {
 namespace {
 
 std::string plural(std::int64_t count, std::string_view word) {
-  return fmt::format("{} {}{}", with_thousands(count), word, count == 1 ? "" : "s");
+  const std::string_view ending = count == 1 ? "" : word.ends_with("ch") ? "es" : "s";
+  return fmt::format("{} {}{}", with_thousands(count), word, ending);
 }
 
 // "x.csv   compute only   4 ranks, 8 stages, 10 microbatches".
@@ -63,7 +64,7 @@ std::string head_line(std::string_view file, const TorchCsv& csv) {
                      csv.form == CsvForm::compute_only ? "compute only" : "with communication",
                      plural(static_cast<std::int64_t>(csv.list.ranks.size()), "rank"),
                      plural(static_cast<std::int64_t>(csv.list.stages()), "stage"),
-                     plural(csv.list.microbatches, "microbatch") + (csv.list.microbatches == 1 ? "" : ""));
+                     plural(csv.list.microbatches, "microbatch"));
 }
 
 }  // namespace
@@ -119,6 +120,13 @@ std::string schedule_check_text(std::string_view file, const TorchCsv& csv, cons
   return out;
 }
 
+std::string torch_verdict_text(std::string_view file, const TorchVerdict& verdict) {
+  if (verdict.accepted)
+    return fmt::format("{}: torch loads it (which proves little: tessera check without --as is stricter)\n",
+                       file);
+  return fmt::format("{}: torch refuses it\n  {}\n", file, verdict.reason);
+}
+
 std::string schedules_text(const SchedulesQuestion& question) {
   const TemplateSizes& sizes = question.sizes;
   std::string out = fmt::format(
@@ -131,7 +139,7 @@ std::string schedules_text(const SchedulesQuestion& question) {
       question.transfer.value(), question.pair_share);
   Table table;
   table.row({"template", "chunks", "N", "makespan", "over work", "bubble", "own span", "live until B",
-             "until W", "ranks' worth"});
+             "until W", "in shares"});
   std::string refusals;
   for (const TemplateFigures& row :
        compare_templates(sizes, question.chunk, question.transfer, question.pair_share)) {

@@ -113,7 +113,8 @@ std::vector<TemplateFigures> compare_templates(const TemplateSizes& sizes, const
       continue;
     }
     row.legal = true;
-    row.group = of.groups && own.vp > 1 ? own.group : 0;
+    const bool plain = schedule == Template::interleaved || schedule == Template::interleaved_overlap;
+    row.group = own.group != 0 ? own.group : plain && own.vp > 1 ? own.pp : 0;
     row.makespan = times->makespan;
     row.bubble = times->bubble();
     row.own_span_bubble = times->own_span_bubble();

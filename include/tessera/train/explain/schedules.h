@@ -22,6 +22,10 @@ namespace tessera::train {
 [[nodiscard]] std::string schedule_check_json(std::string_view file, const TorchCsv& csv,
                                               const LoweredFacts& facts);
 
+/// `tessera check --as torch`.
+[[nodiscard]] std::string torch_verdict_text(std::string_view file, const TorchVerdict& verdict);
+[[nodiscard]] std::string torch_verdict_json(std::string_view file, const TorchVerdict& verdict);
+
 /// `tessera schedules`.
 struct SchedulesQuestion {
   TemplateSizes sizes;

@@ -43,7 +43,7 @@ struct TemplateFigures {
   /// The rest is absent where the sizes are not legal; then `refusal` says why.
   Error refusal;
   bool legal = false;
-  std::int32_t group = 0;  ///< N used, 0 where it plays no role
+  std::int32_t group = 0;  ///< N used; 0 where it plays no role or the template finds its own
   Seconds makespan;
   double bubble = 0;
   double own_span_bubble = 0;
