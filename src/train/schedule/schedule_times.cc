@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
+#include <tuple>
 
 #include "tessera/train/schedule/eager.h"
 
@@ -123,9 +125,9 @@ std::vector<TemplateFigures> compare_templates(const TemplateSizes& sizes, const
     row.peak_live = std::ranges::max(facts->peak_live);
     row.peak_until_weight = std::ranges::max(facts->peak_until_weight);
   }
-  std::ranges::stable_sort(out, [](const TemplateFigures& a, const TemplateFigures& b) {
-    if (a.legal != b.legal) return a.legal;
-    return a.legal && a.over_work < b.over_work - 1e-12;
+  // Equal but for rounding is equal; then in the order of the templates.
+  std::ranges::sort(out, {}, [](const TemplateFigures& row) {
+    return std::tuple(!row.legal, std::llround(row.over_work * 1e9), row.schedule);
   });
   return out;
 }
