@@ -98,6 +98,14 @@ def test_torch_and_we_differ_where_torch_is_lenient(tessera: Run, tmp_path: Path
     assert json.loads(tessera("check", "early.csv", "--as", "torch", "--json").stdout)["accepted"] is False
 
 
+def test_a_schedule_is_held_to_a_placement(tessera: Run) -> None:
+    assert tessera("export", "--template", "zb-v", "-p", "4", "-m", "8", "--to", "torch-csv", "-o", "s.csv").stdout
+    assert tessera("check", "s.csv", "--placement", "v").returncode == 0
+    loop = tessera("check", "s.csv", "--placement", "loop")
+    assert loop.returncode == 1
+    assert "rank 1 runs stages 1 and 6, but holds 1 and 5" in loop.stderr
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
