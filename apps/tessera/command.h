@@ -55,7 +55,9 @@ class JobFlags {
 [[nodiscard]] bool is_schedule_file(const std::string& path);
 /// `tessera import --schedule` and `tessera check` of a schedule in CSV; `as_torch` gives torch's verdict.
 [[nodiscard]] Outcome import_schedule(const std::string& path, const Common& common);
-[[nodiscard]] Outcome check_schedule_file(const std::string& path, bool as_torch, const Common& common);
+/// `placement` is "loop", "v" or empty: where the program that runs it has its stages.
+[[nodiscard]] Outcome check_schedule_file(const std::string& path, bool as_torch,
+                                          const std::string& placement, const Common& common);
 /// The text that `tessera export --template` writes, from the flags' template and sizes.
 [[nodiscard]] Result<std::string> export_template(const std::vector<train::JobOverride>& flags,
                                                   const std::string& target);

@@ -17,6 +17,7 @@ struct FileArguments {
   std::string output;
   bool chrome = false;
   std::string as;
+  std::string placement;
   JobFlags flags;
 };
 
@@ -34,8 +35,11 @@ Outcome check_file(const FileArguments& arguments, const Common& common) {
     if (!overrides.empty())
       return bad_input(
           fmt::format("{}: flags stand over a job file only, not over a schedule", arguments.file));
-    return check_schedule_file(arguments.file, arguments.as == "torch", common);
+    return check_schedule_file(arguments.file, arguments.as == "torch", arguments.placement, common);
   }
+  if (!arguments.placement.empty())
+    return bad_input(fmt::format("--placement {}: expected a schedule in CSV, found {}", arguments.placement,
+                                 arguments.file));
   if (!arguments.as.empty())
     return bad_input(
         fmt::format("--as {}: expected a schedule in CSV, found {}", arguments.as, arguments.file));
@@ -125,6 +129,11 @@ void add_check(CLI::App& app, Common& common, Outcome& outcome) {
       ->required();
   command->add_option("--as", arguments->as, "torch: what torch's own loader says of a schedule")
       ->check(CLI::IsMember({"torch"}));
+  command
+      ->add_option(
+          "--placement", arguments->placement,
+          "where the program that runs a schedule has its stages: in a loop over the ranks or in a v")
+      ->check(CLI::IsMember({"loop", "v"}));
   command->add_flag("--json", common.json, "print JSON");
   arguments->flags.declare(*command);
   command->callback([arguments, &common, &outcome] { outcome = check_file(*arguments, common); });

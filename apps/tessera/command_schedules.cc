@@ -7,6 +7,7 @@
 #include "command.h"
 #include "tessera/train/explain/schedules.h"
 #include "tessera/train/schedule/megatron_flags.h"
+#include "tessera/train/schedule/placement.h"
 #include "tessera/train/schedule/schedule_times.h"
 #include "tessera/train/schedule/torch_csv.h"
 
@@ -80,7 +81,8 @@ Outcome import_schedule(const std::string& path, const Common& common) {
   return 0;
 }
 
-Outcome check_schedule_file(const std::string& path, bool as_torch, const Common& common) {
+Outcome check_schedule_file(const std::string& path, bool as_torch, const std::string& placement,
+                            const Common& common) {
   TESSERA_TRY(const std::string text, read_file(path));
   if (as_torch) {
     const train::TorchVerdict verdict = train::torch_loads(text);
@@ -90,6 +92,12 @@ Outcome check_schedule_file(const std::string& path, bool as_torch, const Common
   TESSERA_TRY(const train::TorchCsv csv, train::read_torch_csv(text, path));
   auto facts = train::check_torch_csv(csv);
   if (!facts) return in_file(std::move(facts).error(), path);
+  if (!placement.empty()) {
+    const auto held = placement == "v" ? train::StagePlacement::v_shape : train::StagePlacement::linear;
+    auto placed = train::check_placement(csv.list.rank_of_stage,
+                                         static_cast<std::int32_t>(csv.list.ranks.size()), held);
+    if (!placed) return in_file(std::move(placed).error(), path);
+  }
   print(common.json ? train::schedule_check_json(path, csv, *facts)
                     : train::schedule_check_text(path, csv, *facts));
   return 0;

@@ -92,6 +92,7 @@ std::string fresh(Random& random) {
   using namespace tessera::train;
   while (true) {
     const auto schedule = static_cast<Template>(below(random, kTemplates));
+    if (traits(schedule).durations) continue;  // slow to make under the sanitizers
     const int chunks = traits(schedule).chunks;
     const auto list =
         make_schedule(schedule, {.pp = 1 + static_cast<int>(below(random, 3)),

@@ -27,10 +27,8 @@ def test_schedules_json_has_the_closed_forms(tessera: Run) -> None:
     assert rows["1f1b"]["makespan"] == 33 and rows["1f1b"]["peak_live"] == 4
     assert rows["interleaved"]["makespan"] == (8 * 2 + 3) * 3 and rows["interleaved"]["peak_live"] == 11
     assert rows["zb-h1"]["makespan"] == 27 and rows["dualpipe-v"]["peak_live"] == 9
-    costly = json.loads(
-        tessera("schedules", "-p", "4", "-m", "8", "--forward", "10", "--input-gradient", "12", "--weight-gradient", "8",
-                "--transfer", "1", "--json").stdout
-    )  # fmt: skip
+    costs = ("--forward", "10", "--input-gradient", "12", "--weight-gradient", "8", "--transfer", "1")
+    costly = json.loads(tessera("schedules", "-p", "4", "-m", "8", *costs, "--json").stdout)
     assert {row["template"]: row for row in costly["templates"]}["1f1b"]["makespan"] == 346
 
 
@@ -52,7 +50,7 @@ def test_import_and_check_print_what_the_golden_text_says(file: str, name: str, 
 
 
 @pytest.mark.parametrize("target", ["torch-csv", "torch-csv-comms"])
-@pytest.mark.parametrize("name", ["gpipe", "1f1b", "interleaved", "zb-h1", "zb-v", "v-half", "interleaved-zb", "dualpipe-v"])
+@pytest.mark.parametrize("name", ["gpipe", "1f1b", "interleaved", "zb-h1", "zb-v", "interleaved-zb", "dualpipe-v"])
 def test_what_is_exported_passes_both_checks(name: str, target: str, tessera: Run) -> None:
     vp = ("-v", "2") if name.startswith("interleaved") else ()
     result = tessera("export", "--template", name, "-p", "4", *vp, "-m", "8", "--to", target, "-o", "s.csv")
@@ -62,8 +60,8 @@ def test_what_is_exported_passes_both_checks(name: str, target: str, tessera: Ru
 
 
 def test_a_template_is_exported_to_megatron_and_chrome(tessera: Run) -> None:
-    flags = tessera("export", "--template", "interleaved-overlap", "-p", "4", "-v", "2", "-m", "10", "-n", "5",
-                    "--to", "megatron").stdout.splitlines()  # fmt: skip
+    sizes = ("-p", "4", "-v", "2", "-m", "10", "-n", "5")
+    flags = tessera("export", "--template", "interleaved-overlap", *sizes, "--to", "megatron").stdout.splitlines()
     assert "--microbatch-group-size-per-virtual-pipeline-stage 5" in flags
     assert "--overlap-moe-expert-parallel-comm" in flags
     trace = json.loads(tessera("export", "--template", "1f1b", "-p", "2", "-m", "3", "--to", "chrome").stdout)
@@ -98,6 +96,14 @@ def test_torch_and_we_differ_where_torch_is_lenient(tessera: Run, tmp_path: Path
     assert torch.returncode == 1
     assert "Running Full Backward for stage 0, microbatch 0 without first running Forward" in torch.stdout
     assert json.loads(tessera("check", "early.csv", "--as", "torch", "--json").stdout)["accepted"] is False
+
+
+def test_a_schedule_is_held_to_a_placement(tessera: Run) -> None:
+    assert tessera("export", "--template", "zb-v", "-p", "4", "-m", "8", "--to", "torch-csv", "-o", "s.csv").stdout
+    assert tessera("check", "s.csv", "--placement", "v").returncode == 0
+    loop = tessera("check", "s.csv", "--placement", "loop")
+    assert loop.returncode == 1
+    assert "rank 1 runs stages 1 and 6, but holds 1 and 5" in loop.stderr
 
 
 @pytest.mark.parametrize(

@@ -59,7 +59,7 @@ class Branch {
     for (std::uint64_t set = open[boundary]; set != 0; set &= set - 1) {
       const auto place = static_cast<std::size_t>(std::countr_zero(set));
       Alive next = with_place(labelling_, alive, boundary, place);
-      if (propagation_.narrow(next, limit_)) children.emplace_back(least(next), std::move(next));
+      if (propagation_.narrow(next, limit_, boundary)) children.emplace_back(least(next), std::move(next));
     }
     std::ranges::stable_sort(children, {}, [](const auto& child) { return child.first; });
     for (const auto& [value, child] : children) descend(child);

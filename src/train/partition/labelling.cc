@@ -107,7 +107,8 @@ void Labelling::make_memory() {
       double most = 0;
       for (const auto& need : row.need) most += need.empty() ? 0 : *std::ranges::max_element(need);
       if (most <= row.budget) continue;
-      for (const std::size_t s : row.stages) memory_of_[s].push_back(memory_.size());
+      for (std::size_t k = 0; k < row.stages.size(); ++k)
+        memory_of_[row.stages[k]].push_back({.row = memory_.size(), .place = k});
       memory_.push_back(std::move(row));
     }
   }

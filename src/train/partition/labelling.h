@@ -37,11 +37,10 @@ struct MemoryRow {
   double budget = 0;
   std::vector<std::size_t> stages;
   std::vector<std::vector<double>> need;  ///< per stage, per value, bytes
-  [[nodiscard]] std::size_t place(std::size_t stage) const noexcept {
-    std::size_t k = 0;
-    while (stages[k] != stage) ++k;
-    return k;
-  }
+};
+/// Where a stage stands in a memory row.
+struct MemoryOfStage {
+  std::size_t row = 0, place = 0;
 };
 
 class Labelling {
@@ -72,7 +71,7 @@ class Labelling {
     return pairs_of_[stage];
   }
   [[nodiscard]] std::span<const MemoryRow> memory() const noexcept { return memory_; }
-  [[nodiscard]] std::span<const std::size_t> memory_of(std::size_t stage) const noexcept {
+  [[nodiscard]] std::span<const MemoryOfStage> memory_of(std::size_t stage) const noexcept {
     return memory_of_[stage];
   }
   [[nodiscard]] const PartitionProblem& problem() const noexcept { return problem_; }
@@ -101,7 +100,8 @@ class Labelling {
   std::vector<std::vector<std::uint8_t>> self_known_;  // empty where a stage never meets itself
   std::vector<std::int64_t> self_, alone_;             // multiplicities
   std::vector<StagePair> pairs_;
-  std::vector<std::vector<std::size_t>> pairs_of_, memory_of_;
+  std::vector<std::vector<std::size_t>> pairs_of_;
+  std::vector<std::vector<MemoryOfStage>> memory_of_;
   std::vector<MemoryRow> memory_;
   std::int64_t timed_ = 0;
 };

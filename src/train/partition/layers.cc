@@ -8,6 +8,8 @@ namespace {
 
 // Dense tables over all cells: this many doubles.
 constexpr std::size_t kMostCells = 20'000'000;
+// Sums of bytes in another order differ in the last bits.
+constexpr double kRounding = 1e-12;
 
 }  // namespace
 
@@ -73,6 +75,10 @@ void Layers::link(const Labelling& labelling, const Alive& alive, double limit, 
   for (std::size_t v = 0; v < labelling.values(step.stage).size(); ++v)
     layer.work.push_back(labelling.time(step.stage, v) <= limit ? labelling.work(step.stage, v) : kForever);
 
+  if (step.met.size() > kMostMet) {
+    fits_ = false;
+    return;
+  }
   for (const WalkStep::Met& met : step.met) {
     const StagePair& pair = labelling.pairs()[met.pair];
     const std::size_t other = pair.first == step.stage ? pair.second : pair.first;
@@ -95,68 +101,57 @@ void Layers::link(const Labelling& labelling, const Alive& alive, double limit, 
   }
 
   layer.next_stride.assign(layer.variables.size(), 0);
-  layer.kept.assign(layer.variables.size(), kDropped);
   for (std::size_t t = 0; t < tracks; ++t)
-    if (t != step.track) layer.next_stride[t] = next.variables[t].stride, layer.kept[t] = t;
+    if (t != step.track) layer.next_stride[t] = next.variables[t].stride;
   layer.exit_stride = next.variables[step.track].stride;
   const auto& open_next = open_tracks_[at + 1];
   for (std::size_t k = 0; k < open_next.size(); ++k) {
     const std::size_t stride = next.variables[tracks + k].stride;
     if (open_next[k] == step.track) {
       layer.entry_stride = stride;
-      layer.kept[step.track] = tracks + k;
       continue;
     }
     const auto before = static_cast<std::size_t>(std::ranges::find(open_tracks_[at], open_next[k]) -
                                                  open_tracks_[at].begin());
     layer.next_stride[tracks + before] = stride;
-    layer.kept[tracks + before] = tracks + k;
   }
-  for (std::size_t v = 0; v < layer.kept.size(); ++v)
-    if (layer.kept[v] == kDropped) layer.dropped.push_back(v);
 
-  const auto rows = labelling.memory_of(step.stage);
+  // A row that even the heaviest of what is alive satisfies says nothing.
+  std::vector<MemoryOfStage> rows;
+  for (const MemoryOfStage& of : labelling.memory_of(step.stage)) {
+    const MemoryRow& row = labelling.memory()[of.row];
+    double most = 0;
+    for (std::size_t k = 0; k < row.stages.size(); ++k) {
+      double heaviest = 0;
+      for (std::size_t v = 0; v < row.need[k].size(); ++v)
+        if (alive[row.stages[k]][v] != 0) heaviest = std::max(heaviest, row.need[k][v]);
+      most += heaviest;
+    }
+    if (most > row.budget * (1 - kRounding)) rows.push_back(of);
+  }
   layer.rows = std::min(rows.size(), kMostMemoryRows);
   fits_ = fits_ && rows.size() <= kMostMemoryRows;
   layer.need.resize(labelling.values(step.stage).size());
   for (std::size_t m = 0; m < layer.rows; ++m) {
-    const MemoryRow& row = labelling.memory()[rows[m]];
+    const MemoryRow& row = labelling.memory()[rows[m].row];
     layer.budget[m] = row.budget;
-    for (std::size_t k = 0; k < row.stages.size(); ++k) {
-      if (row.stages[k] == step.stage)
-        for (std::size_t v = 0; v < layer.need.size(); ++v) layer.need[v][m] = row.need[k][v];
-      bool later = false;
-      for (std::size_t ahead = at + 1; ahead + 1 < layers_.size() && layers_[ahead].step->rank == step.rank;
-           ++ahead)
-        later = later || layers_[ahead].step->stage == row.stages[k];
-      if (!later) continue;
-      double least = kForever;
-      for (std::size_t v = 0; v < row.need[k].size(); ++v)
-        if (alive[row.stages[k]][v] != 0) least = std::min(least, row.need[k][v]);
-      layer.later[m] += least;
-    }
+    const std::vector<double>& need = row.need[rows[m].place];
+    for (std::size_t v = 0; v < need.size(); ++v) layer.need[v][m] = need[v];
   }
 }
 
-double Layers::step_work(const Layer& layer, std::span<const std::size_t> places, std::size_t exit,
-                         std::int32_t& value) const noexcept {
-  value = layer.value[places[layer.step->track] * layer.exits + exit];
-  if (value < 0) return kForever;
-  double work = layer.work[static_cast<std::size_t>(value)];
-  for (const Met& met : layer.met) {
+Layers::Steps::Steps(const Layer& layer, std::span<const std::size_t> places) noexcept
+    : layer_(layer),
+      value_(layer.value.data() + places[layer.step->track] * layer.exits),
+      cell_(places[layer.step->track] * layer.entry_stride) {
+  for (std::size_t v = 0; v < layer.next_stride.size(); ++v) cell_ += places[v] * layer.next_stride[v];
+  for (std::size_t m = 0; m < layer.met.size(); ++m) {
+    const Met& met = layer.met[m];
     const std::int32_t other =
         met.value[places[met.entry] * layer.variables[met.exit].size + places[met.exit]];
-    if (other < 0) return kForever;
-    work += met.work[static_cast<std::size_t>(value) * met.columns + static_cast<std::size_t>(other)];
+    any_ = any_ && other >= 0;
+    rows_[m] = met.work.data() + std::max(other, 0);
   }
-  return work;
-}
-
-std::size_t Layers::next_cell(const Layer& layer, std::span<const std::size_t> places,
-                              std::size_t exit) const noexcept {
-  std::size_t cell = exit * layer.exit_stride + places[layer.step->track] * layer.entry_stride;
-  for (std::size_t v = 0; v < layer.next_stride.size(); ++v) cell += places[v] * layer.next_stride[v];
-  return cell;
 }
 
 void Layers::decode(const Layer& layer, std::size_t cell, std::span<std::size_t> places) noexcept {

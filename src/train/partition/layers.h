@@ -15,13 +15,12 @@
 namespace tessera::train {
 
 inline constexpr std::size_t kMostMemoryRows = 6;
+inline constexpr std::size_t kMostMet = 16;  ///< stages of a rank that one overlaps with
 
 class Layers {
  public:
   /// Only alive values and pairs within `limit` are steps.
   Layers(const Labelling& labelling, const Walk& walk, const Alive& alive, double limit);
-
-  static constexpr std::size_t kDropped = static_cast<std::size_t>(-1);
 
   /// A variable of a cell: a place of this boundary.
   struct Variable {
@@ -47,12 +46,10 @@ class Layers {
     /// place has a second one when the track stays open.
     std::vector<std::size_t> next_stride;
     std::size_t exit_stride = 0, entry_stride = 0;
-    std::vector<std::size_t> kept;     ///< per variable: the same one in the next layer, or kDropped
-    std::vector<std::size_t> dropped;  ///< variables of this layer that the next one no longer has
-    /// Memory rows of the rank: what each value needs, and the least that later stages of the rank need.
+    /// Memory rows of the rank: what each value needs.
     std::size_t rows = 0;
     std::vector<std::array<double, kMostMemoryRows>> need;  ///< per value
-    std::array<double, kMostMemoryRows> later{}, budget{};
+    std::array<double, kMostMemoryRows> budget{};
   };
 
   [[nodiscard]] std::span<const Layer> layers() const noexcept { return layers_; }
@@ -60,11 +57,34 @@ class Layers {
   [[nodiscard]] std::size_t cells() const noexcept { return total_; }
   [[nodiscard]] bool fits() const noexcept { return fits_; }  ///< small enough for dense tables
 
-  /// Cost of moving from a cell by an exit place; kForever when it may not be. `places` are the cell's.
-  [[nodiscard]] double step_work(const Layer& layer, std::span<const std::size_t> places, std::size_t exit,
-                                 std::int32_t& value) const noexcept;
-  [[nodiscard]] std::size_t next_cell(const Layer& layer, std::span<const std::size_t> places,
-                                      std::size_t exit) const noexcept;
+  /// The steps out of one cell. `places` are the cell's.
+  class Steps {
+   public:
+    Steps(const Layer& layer, std::span<const std::size_t> places) noexcept;
+    /// False when no exit is possible.
+    [[nodiscard]] bool any() const noexcept { return any_; }
+    /// −1 when the stage may not exit there.
+    [[nodiscard]] std::int32_t value(std::size_t exit) const noexcept { return value_[exit]; }
+    /// kForever when it may not be.
+    [[nodiscard]] double work(std::size_t exit) const noexcept {
+      if (value_[exit] < 0) return kForever;
+      const auto value = static_cast<std::size_t>(value_[exit]);
+      double work = layer_.work[value];
+      for (std::size_t m = 0; m < layer_.met.size(); ++m) work += rows_[m][value * layer_.met[m].columns];
+      return work;
+    }
+    /// Cell of the next layer.
+    [[nodiscard]] std::size_t cell(std::size_t exit) const noexcept {
+      return cell_ + exit * layer_.exit_stride;
+    }
+
+   private:
+    const Layer& layer_;
+    const std::int32_t* value_;
+    std::array<const double*, kMostMet> rows_;  // per pair met, of the value met
+    std::size_t cell_;
+    bool any_ = true;
+  };
   static void decode(const Layer& layer, std::size_t cell, std::span<std::size_t> places) noexcept;
 
   /// Places of a boundary that are open, as place numbers.

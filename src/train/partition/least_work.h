@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "layers.h"
+#include "walk_graph.h"
 
 namespace tessera::train {
 
@@ -24,7 +24,10 @@ struct LeastWork {
 };
 
 /// The `keep` least, after at most `price_steps` adjustments of the stitches' prices.
-[[nodiscard]] LeastWork least_work(const Layers& layers, std::size_t stages, std::size_t keep,
+[[nodiscard]] LeastWork least_work(const WalkGraph& graph, std::size_t stages, std::size_t keep,
                                    std::int32_t price_steps, std::int64_t state_limit);
+
+/// Some partition within the limit, if there is one; its work is not looked at.
+[[nodiscard]] LeastWork any_walk(const WalkGraph& graph, std::size_t stages, std::int64_t state_limit);
 
 }  // namespace tessera::train

@@ -1,6 +1,7 @@
 #include "pair_tables.h"
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
 namespace tessera::train {
@@ -20,6 +21,7 @@ PairTables::PairTables(const PartitionProblem& problem, StageCosts& costs, Secon
   for (const MergedPair& pair : pairs) {
     add_pair(pair, costs, most);
     drop_without_partner(tables_.back());
+    drop_untiled();
   }
   while (drop_without_partner()) {
   }
@@ -85,8 +87,31 @@ void PairTables::add_pair(const MergedPair& pair, StageCosts& costs, Seconds mos
 }
 
 bool PairTables::drop_without_partner() {
-  bool dropped = false;
+  bool dropped = drop_untiled();
   for (Table& table : tables_) dropped |= drop_without_partner(table);
+  return dropped;
+}
+
+// A range stays while some range before it ends where it begins, and some range after it begins where it
+// ends.
+bool PairTables::drop_untiled() {
+  bool dropped = false;
+  for (std::size_t s = 0; s + 1 < ranges_.size(); ++s) {
+    std::set<std::int32_t> ends, begins;
+    for (std::size_t c = 0; c < ranges_[s].size(); ++c)
+      if (alive_[s][c] != 0) ends.insert(ranges_[s][c].end);
+    for (std::size_t d = 0; d < ranges_[s + 1].size(); ++d)
+      if (alive_[s + 1][d] != 0) begins.insert(ranges_[s + 1][d].begin);
+    const auto drop = [&](char& alive, bool kept) {
+      if (alive == 0 || kept) return;
+      alive = 0;
+      dropped = true;
+    };
+    for (std::size_t c = 0; c < ranges_[s].size(); ++c)
+      drop(alive_[s][c], begins.contains(ranges_[s][c].end));
+    for (std::size_t d = 0; d < ranges_[s + 1].size(); ++d)
+      drop(alive_[s + 1][d], ends.contains(ranges_[s + 1][d].begin));
+  }
   return dropped;
 }
 

@@ -27,7 +27,7 @@ class PairTables {
   };
 
   /// Keeps a cell when its T and both its ranges stay within `most`, equality included, and a range when it
-  /// keeps a partner in every pair: nothing that is no slower than `most` is lost.
+  /// keeps a partner in every pair and neighbours that tile: nothing that is no slower than `most` is lost.
   PairTables(const PartitionProblem& problem, StageCosts& costs, Seconds most);
   /// Prunes further.
   void keep_within(Seconds most);
@@ -46,6 +46,7 @@ class PairTables {
   void add_pair(const MergedPair& pair, StageCosts& costs, Seconds most);
   bool drop_without_partner();
   bool drop_without_partner(Table& table);
+  bool drop_untiled();
 
   std::vector<std::vector<BlockRange>> ranges_;
   std::vector<std::vector<char>> alive_;

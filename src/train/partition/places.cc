@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <utility>
 
 #include "tessera/train/partition/partition_problem.h"
 
@@ -141,15 +142,16 @@ Result<Places> legal_places(const ModelSpec& model, std::span<const RankId> rank
 }
 
 Places places_around(std::span<const std::vector<std::int32_t>> legal, const Partition& center,
-                     std::int32_t window) {
+                     std::int32_t window, std::int32_t widened) {
   Places out(legal.size());
   std::int32_t middle = 0;
   for (std::size_t b = 0; b < legal.size(); ++b) {
     // An empty stage says nothing by its bounds: what the stages before it cover does.
     if (const BlockRange stage = center.stages[b]; stage.begin < stage.end)
       middle = std::max(middle, stage.end);
+    const std::int32_t most = window + (std::cmp_less(b, widened) ? 1 : 0);
     std::ranges::copy_if(legal[b], std::back_inserter(out[b]),
-                         [&](std::int32_t place) { return std::abs(place - middle) <= window; });
+                         [&](std::int32_t place) { return std::abs(place - middle) <= most; });
     if (out[b].empty() && !legal[b].empty())
       out[b].push_back(*std::ranges::min_element(
           legal[b], {}, [&](std::int32_t place) { return std::abs(place - middle); }));

@@ -5,6 +5,11 @@
 #include <utility>
 
 namespace tessera::train {
+namespace {
+
+constexpr double kRounding = 1e-12;
+
+}  // namespace
 
 std::vector<std::uint64_t> open_places(const Labelling& labelling, const Alive& alive) {
   const std::size_t stages = labelling.stages();
@@ -47,7 +52,10 @@ std::vector<std::int32_t> only_values(const Alive& alive) {
   return out;
 }
 
-Propagation::Propagation(const Labelling& labelling) : labelling_(labelling) {}
+Propagation::Propagation(const Labelling& labelling) : labelling_(labelling), word_{0} {
+  for (std::size_t s = 0; s < labelling.stages(); ++s)
+    word_.push_back(word_.back() + (labelling.values(s).size() + 63) / 64);
+}
 
 Alive Propagation::everything() const {
   Alive alive(labelling_.stages());
@@ -55,22 +63,42 @@ Alive Propagation::everything() const {
   return alive;
 }
 
-bool Propagation::supported(const Alive& alive, std::size_t stage, std::size_t value, double limit) const {
-  if (labelling_.time(stage, value) > limit) return false;
+void Propagation::prepare(double limit) const {
+  if (timed_ == labelling_.timed() && limit_ == limit) return;
+  timed_ = labelling_.timed();
+  limit_ = limit;
+  const auto pairs = labelling_.pairs();
+  partners_.resize(pairs.size());
+  for (std::size_t i = 0; i < pairs.size(); ++i) {
+    const StagePair& pair = pairs[i];
+    const std::size_t rows = labelling_.values(pair.first).size();
+    const std::size_t columns = labelling_.values(pair.second).size();
+    const std::size_t row_words = word_[pair.first + 1] - word_[pair.first];
+    const std::size_t column_words = word_[pair.second + 1] - word_[pair.second];
+    Partners& partners = partners_[i];
+    partners.of_first.assign(rows * column_words, 0);
+    partners.of_second.assign(columns * row_words, 0);
+    for (std::size_t p = 0; p < rows; ++p)
+      for (std::size_t q = 0; q < columns; ++q) {
+        const std::uint64_t within = pair.time[p * columns + q] <= limit ? 1 : 0;
+        partners.of_first[p * column_words + q / 64] |= within << (q % 64);
+        partners.of_second[q * row_words + p / 64] |= within << (p % 64);
+      }
+  }
+}
+
+bool Propagation::supported(const std::vector<std::uint64_t>& bits, std::size_t stage,
+                            std::size_t value) const noexcept {
   for (const std::size_t index : labelling_.pairs_of(stage)) {
     const StagePair& pair = labelling_.pairs()[index];
-    const std::size_t columns = alive[pair.second].size();
-    bool found = false;
-    if (pair.first == stage) {
-      const double* row = pair.time.data() + value * columns;
-      const auto& other = alive[pair.second];
-      for (std::size_t q = 0; q < columns && !found; ++q) found = other[q] != 0 && row[q] <= limit;
-    } else {
-      const auto& other = alive[pair.first];
-      for (std::size_t p = 0; p < other.size() && !found; ++p)
-        found = other[p] != 0 && pair.time[p * columns + value] <= limit;
-    }
-    if (!found) return false;
+    const std::size_t other = pair.first == stage ? pair.second : pair.first;
+    const Partners& partners = partners_[index];
+    const std::size_t words = word_[other + 1] - word_[other];
+    const std::uint64_t* mine =
+        (pair.first == stage ? partners.of_first : partners.of_second).data() + value * words;
+    std::uint64_t common = 0;
+    for (std::size_t w = 0; w < words; ++w) common |= mine[w] & bits[word_[other] + w];
+    if (common == 0) return false;
   }
   return true;
 }
@@ -84,10 +112,11 @@ class Frontier {
       : labelling_(labelling),
         begins_(labelling.stages() + 1, ~std::uint64_t{0}),
         ends_(labelling.stages() + 1, ~std::uint64_t{0}),
-        least_(labelling.memory().size()),
         total_(labelling.memory().size(), 0.0) {
-    for (std::size_t m = 0; m < least_.size(); ++m)
-      least_[m].assign(labelling.memory()[m].stages.size(), 0.0);
+    for (std::size_t s = 0; s < labelling.stages(); ++s) {
+      first_least_.push_back(least_.size());
+      least_.resize(least_.size() + labelling.memory_of(s).size(), 0.0);
+    }
     for (std::size_t s = 0; s < labelling.stages(); ++s) refresh(s, alive[s]);
   }
 
@@ -101,15 +130,14 @@ class Frontier {
     }
     begins_[stage] = begins;
     ends_[stage + 1] = ends;
-    for (const std::size_t m : labelling_.memory_of(stage)) {
-      const MemoryRow& row = labelling_.memory()[m];
-      const std::size_t k = row.place(stage);
+    double* mine = least_.data() + first_least_[stage];
+    for (const MemoryOfStage& of : labelling_.memory_of(stage)) {
+      const std::vector<double>& need = labelling_.memory()[of.row].need[of.place];
       double least = kForever;
       for (std::size_t v = 0; v < alive.size(); ++v)
-        if (alive[v] != 0) least = std::min(least, row.need[k][v]);
-      least_[m][k] = least;
-      total_[m] = 0;
-      for (const double part : least_[m]) total_[m] += part;
+        if (alive[v] != 0) least = std::min(least, need[v]);
+      total_[of.row] += least - *mine;
+      *mine++ = least;
     }
   }
 
@@ -117,41 +145,75 @@ class Frontier {
     return (begins_[stage] & ends_[stage]) >> value.begin &
            (begins_[stage + 1] & ends_[stage + 1]) >> value.end & 1;
   }
-  [[nodiscard]] bool fits(std::size_t stage, std::size_t value) const noexcept {
-    for (const std::size_t m : labelling_.memory_of(stage)) {
-      const MemoryRow& row = labelling_.memory()[m];
-      const std::size_t k = row.place(stage);
-      if (total_[m] - least_[m][k] + row.need[k][value] > row.budget) return false;
+  /// Takes away the values that do not fit beside the rank's other stages at their least.
+  bool drop_too_large(std::size_t stage, std::vector<std::uint8_t>& alive) const noexcept {
+    bool lost = false;
+    const double* mine = least_.data() + first_least_[stage];
+    for (const MemoryOfStage& of : labelling_.memory_of(stage)) {
+      const MemoryRow& row = labelling_.memory()[of.row];
+      const std::vector<double>& need = row.need[of.place];
+      // Sums that were kept up to date are off in the last bits.
+      const double room = (row.budget - (total_[of.row] - *mine++)) + kRounding * row.budget;
+      for (std::size_t v = 0; v < alive.size(); ++v) {
+        if (alive[v] == 0 || need[v] <= room) continue;
+        alive[v] = 0;
+        lost = true;
+      }
     }
-    return true;
+    return lost;
   }
 
  private:
   const Labelling& labelling_;
   std::vector<std::uint64_t> begins_, ends_;  // per boundary, of the stage after it and before it
-  std::vector<std::vector<double>> least_;    // per memory row and stage
-  std::vector<double> total_;
+  std::vector<std::size_t> first_least_;      // per stage
+  std::vector<double> least_;                 // per stage and memory row of it
+  std::vector<double> total_;                 // per memory row
 };
 
 }  // namespace
 
-bool Propagation::narrow(Alive& alive, double limit) const {
+bool Propagation::narrow(Alive& alive, double limit, std::size_t moved) const {
+  prepare(limit);
   const std::size_t stages = labelling_.stages();
   Frontier frontier(labelling_, alive);
-  std::vector<std::uint8_t> dirty(stages, 1);
+  std::vector<std::uint64_t> bits(word_.back(), 0);
+  for (std::size_t s = 0; s < stages; ++s)
+    for (std::size_t v = 0; v < alive[s].size(); ++v)
+      bits[word_[s] + v / 64] |= std::uint64_t{alive[s][v]} << (v % 64);
+  std::vector<std::uint8_t> dirty(stages, moved == 0 ? 1 : 0);
+  const auto disturb = [&](std::size_t s) {
+    if (s > 0) dirty[s - 1] = 1;
+    if (s + 1 < stages) dirty[s + 1] = 1;
+    for (const std::size_t index : labelling_.pairs_of(s)) {
+      const StagePair& pair = labelling_.pairs()[index];
+      dirty[pair.first == s ? pair.second : pair.first] = 1;
+    }
+    for (const MemoryOfStage& of : labelling_.memory_of(s))
+      for (const std::size_t mate : labelling_.memory()[of.row].stages) dirty[mate] = 1;
+  };
+  if (moved > 0) {
+    disturb(moved - 1);
+    disturb(moved);
+  }
   for (bool changed = true; changed;) {
     changed = false;
     for (std::size_t s = 0; s < stages; ++s) {
       if (dirty[s] == 0) continue;
       dirty[s] = 0;
       const auto values = labelling_.values(s);
-      bool any = false, lost = false;
+      bool any = false;
+      bool lost = frontier.drop_too_large(s, alive[s]);
       for (std::size_t v = 0; v < values.size(); ++v) {
-        if (alive[s][v] == 0) continue;
-        if (frontier.tiles(s, values[v]) && frontier.fits(s, v) && supported(alive, s, v, limit)) {
+        if (alive[s][v] == 0) {
+          bits[word_[s] + v / 64] &= ~(std::uint64_t{1} << (v % 64));
+          continue;
+        }
+        if (labelling_.time(s, v) <= limit && frontier.tiles(s, values[v]) && supported(bits, s, v)) {
           any = true;
         } else {
           alive[s][v] = 0;
+          bits[word_[s] + v / 64] &= ~(std::uint64_t{1} << (v % 64));
           lost = true;
         }
       }
@@ -159,14 +221,7 @@ bool Propagation::narrow(Alive& alive, double limit) const {
       if (!lost) continue;
       changed = true;
       frontier.refresh(s, alive[s]);
-      if (s > 0) dirty[s - 1] = 1;
-      if (s + 1 < stages) dirty[s + 1] = 1;
-      for (const std::size_t index : labelling_.pairs_of(s)) {
-        const StagePair& pair = labelling_.pairs()[index];
-        dirty[pair.first == s ? pair.second : pair.first] = 1;
-      }
-      for (const std::size_t m : labelling_.memory_of(s))
-        for (const std::size_t mate : labelling_.memory()[m].stages) dirty[mate] = 1;
+      disturb(s);
       dirty[s] = 0;
     }
   }
@@ -184,7 +239,7 @@ bool Propagation::descend(const Alive& alive, Search& search) const {
   for (std::uint64_t set = open[boundary]; set != 0; set &= set - 1) {
     const auto place = static_cast<std::size_t>(std::countr_zero(set));
     Alive next = with_place(labelling_, alive, boundary, place);
-    if (narrow(next, search.limit) && descend(next, search)) return true;
+    if (narrow(next, search.limit, boundary) && descend(next, search)) return true;
   }
   return false;
 }

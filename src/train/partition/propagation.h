@@ -19,7 +19,8 @@ class Propagation {
   [[nodiscard]] Alive everything() const;
   /// Takes away every value without support: a neighbour that tiles, a partner in each pair within `limit`,
   /// memory with the rank's other stages at their least. False when a stage has nothing left.
-  [[nodiscard]] bool narrow(Alive& alive, double limit) const;
+  /// `moved`: only the two stages at this boundary have lost values since the last time; 0 = any may have.
+  [[nodiscard]] bool narrow(Alive& alive, double limit, std::size_t moved = 0) const;
 
   enum class Answer : std::uint8_t { yes, no, undecided };
   /// Is there a choice of one value per stage within the limit? Depth first, smallest boundary first.
@@ -38,9 +39,19 @@ class Propagation {
   };
   // True when enough was found; `nodes` runs out at 0.
   bool descend(const Alive& alive, Search& search) const;
-  [[nodiscard]] bool supported(const Alive& alive, std::size_t stage, std::size_t value, double limit) const;
+  [[nodiscard]] bool supported(const std::vector<std::uint64_t>& bits, std::size_t stage,
+                               std::size_t value) const noexcept;
+  void prepare(double limit) const;
 
+  // Which values may stand beside which at one limit, as bits; made again when the limit or a time changes.
+  struct Partners {
+    std::vector<std::uint64_t> of_first, of_second;  // per value of the one, the other's values
+  };
   const Labelling& labelling_;
+  std::vector<std::size_t> word_;  // per stage: its first word of bits
+  mutable std::vector<Partners> partners_;
+  mutable double limit_ = 0;
+  mutable std::int64_t timed_ = -1;
 };
 
 /// Places of each boundary that some alive value uses, as bits.

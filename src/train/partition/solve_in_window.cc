@@ -86,19 +86,19 @@ class Window {
       return std::move(out_);
     }
     out_.center = *start;
-    // Recentring asks for the optimum alone; more are wanted only of the window it settles in. Where the
-    // first window is that one already, it is solved once.
+    // Recentring asks for the optimum alone; more are wanted only of the window it settles in.
     PartitionOptions wanted = options_.solve;
+    wanted.keep = 1;
     solve_here(wanted);
     while (out_.moves < options_.most_moves && recentre()) {
       ++out_.moves;
-      wanted.keep = 1;
       wanted.incumbent = out_.result.best.empty() ? std::nullopt : std::optional(out_.center);
       solve_here(wanted);
     }
-    if (wanted.keep != options_.solve.keep && !out_.result.best.empty()) {
+    if (options_.solve.keep > 1 && !out_.result.best.empty()) {
       wanted.keep = options_.solve.keep;
       wanted.incumbent = out_.result.best.front().partition;
+      wanted.floor = out_.result.bound;
       solve_here(wanted);
     }
     if (out_.result.reason == PartitionReason::infeasible) explain();
@@ -107,7 +107,7 @@ class Window {
 
  private:
   void solve_here(PartitionOptions options) {
-    problem_.places = places_around(legal_, out_.center, options_.window);
+    problem_.places = places_around(legal_, out_.center, options_.window, options_.widened);
     if (options.incumbent && !evaluate(problem_, costs_, *options.incumbent)) options.incumbent.reset();
     solve(options);
   }

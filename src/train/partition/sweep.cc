@@ -1,7 +1,7 @@
 // The default partition solver: the slowest pair by propagation and search, then Σ multiplicity · T and the
 // k best by the walk over the ranks. Pairs are timed only where they can still matter.
 #include <algorithm>
-#include <chrono>
+#include <memory>
 #include <optional>
 
 #include "branch_work.h"
@@ -16,6 +16,9 @@ namespace {
 
 // Nodes of branch and bound cost about as much as so many states of the walk.
 constexpr std::int64_t kStatesPerNode = 2'000;
+
+// Cells of a walk that takes about as long as a search of a hundred nodes.
+constexpr std::size_t kSmallWalk = 100'000;
 
 class Sweep {
  public:
@@ -32,7 +35,9 @@ class Sweep {
     Alive all = propagation_.everything();
     double upper = kForever;
     if (options_.incumbent) upper = start_from_incumbent();
-    if (!find_slowest(all, upper)) {
+    const bool proved = options_.floor && upper <= options_.floor->value();
+    if (proved) slowest_ = upper;
+    if (!proved && !find_slowest(all, upper)) {
       result.reason = PartitionReason::infeasible;
       result.pairs_timed = labelling_.timed();
       result.work = work_;
@@ -41,8 +46,11 @@ class Sweep {
     result.bound = Seconds(std::min(slowest_, undecided_));
     if (undecided_ < slowest_) result.gap = slowest_ / undecided_ - 1;
 
-    // The optimum: least Σ at the least slowest pair.
-    const LeastWork optimum = least_at(slowest_, 1);
+    // The optimum: least Σ at the least slowest pair; mostly the rest of the best come with it.
+    const auto wanted = static_cast<std::size_t>(std::max(options_.keep, 1));
+    LeastWork optimum = least_at(slowest_, wanted);
+    const bool all_known = optimum.complete;
+    if (!all_known && wanted > 1) optimum = least_at(slowest_, 1);
     result.best.push_back(choice(optimum.found.empty() ? incumbent_ : optimum.found.front().chosen));
     const double work = result.best.front().value.work.value();
     result.work_gap = optimum.complete || optimum.bound <= 0 ? 0 : std::max(0.0, work / optimum.bound - 1);
@@ -50,7 +58,7 @@ class Sweep {
                     : result.work_gap > 0 ? PartitionReason::work_gap
                                           : PartitionReason::optimal;
     result.reach = result.best.front().value.slowest;
-    if (options_.keep > 1) keep_more(result);
+    if (wanted > 1) keep_more(result, all_known ? std::move(optimum) : LeastWork{.complete = false});
     result.pairs_timed = labelling_.timed();
     result.work = work_;
     return result;
@@ -66,27 +74,45 @@ class Sweep {
   }
 
   // Times that could be a slowest pair: everything alive, known or bounded.
-  [[nodiscard]] std::vector<double> thresholds(const Alive& alive, double least, double most) const {
-    std::vector<double> out;
-    const auto add = [&](double time) {
-      if (time >= least && time <= most) out.push_back(time);
-    };
+  template <class Visit>
+  void each_time(const Alive& alive, const Visit& visit) const {
     for (std::size_t s = 0; s < alive.size(); ++s)
       for (std::size_t v = 0; v < alive[s].size(); ++v)
-        if (alive[s][v] != 0) add(labelling_.time(s, v));
+        if (alive[s][v] != 0) visit(labelling_.time(s, v));
     for (const StagePair& pair : labelling_.pairs()) {
       const std::size_t columns = alive[pair.second].size();
       for (std::size_t p = 0; p < alive[pair.first].size(); ++p) {
         if (alive[pair.first][p] == 0) continue;
         for (std::size_t q = 0; q < columns; ++q)
-          if (alive[pair.second][q] != 0) add(pair.time[p * columns + q]);
+          if (alive[pair.second][q] != 0) visit(pair.time[p * columns + q]);
       }
     }
+  }
+
+  [[nodiscard]] std::vector<double> thresholds(const Alive& alive, double least, double most) const {
+    std::vector<double> out;
+    each_time(alive, [&](double time) {
+      if (time >= least && time <= most) out.push_back(time);
+    });
     if (most < kForever) out.push_back(most);
     std::ranges::sort(out);
     const auto [first, last] = std::ranges::unique(out);
     out.erase(first, last);
     return out;
+  }
+
+  // One strictly between, with about as many below as above it.
+  [[nodiscard]] std::optional<double> middle_threshold(const Alive& all, double above, double below) const {
+    Alive alive = all;
+    if (!propagation_.narrow(alive, below)) return std::nullopt;
+    std::vector<double> times;
+    each_time(alive, [&](double time) {
+      if (time > above && time < below) times.push_back(time);
+    });
+    if (times.empty()) return std::nullopt;
+    const auto middle = times.begin() + std::ssize(times) / 2;
+    std::ranges::nth_element(times, middle);
+    return *middle;
   }
 
   // Narrows at a limit with every pair that is alive there timed. False: nothing is left.
@@ -127,7 +153,11 @@ class Sweep {
     Alive alive = all;
     if (!narrow_timed(alive, limit)) return false;
     std::vector<std::int32_t> found;
-    switch (propagation_.search(alive, limit, options_.search_nodes, found)) {
+    // A small walk decides sooner than a long search.
+    const auto dive = static_cast<std::int64_t>(2 * labelling_.stages());
+    const std::int64_t nodes =
+        small_walk(alive, limit) ? std::min(options_.search_nodes, dive) : options_.search_nodes;
+    switch (propagation_.search(alive, limit, nodes, found)) {
       case Propagation::Answer::yes:
         incumbent_ = std::move(found);
         return true;
@@ -136,7 +166,7 @@ class Sweep {
       case Propagation::Answer::undecided:
         break;
     }
-    const LeastWork least = least_at(limit, 1);
+    const LeastWork least = least_at(limit, 1, true);
     if (!least.found.empty()) {
       incumbent_ = least.found.front().chosen;
       return true;
@@ -163,15 +193,11 @@ class Sweep {
         stride *= 2;
       }
       double good_time = slowest_of(incumbent_);
-      for (;;) {
-        std::vector<double> times = thresholds(all, bad_time, good_time);
-        std::erase_if(times, [&](double t) { return t <= bad_time || t >= good_time; });
-        if (times.empty()) break;
-        const double middle = times[times.size() / 2];
-        if (possible(all, middle))
+      while (const auto middle = middle_threshold(all, bad_time, good_time)) {
+        if (possible(all, *middle))
           good_time = slowest_of(incumbent_);
         else
-          bad_time = middle;
+          bad_time = *middle;
       }
     }
     slowest_ = slowest_of(incumbent_);
@@ -190,19 +216,37 @@ class Sweep {
     return slowest;
   }
 
-  // The `keep` of least Σ within the limit.
-  LeastWork least_at(double limit, std::size_t keep) {
+  // Of all that is alive at the limit, every pair there timed; null when there is no walk small enough. The
+  // last one is kept: what has been found to exist is looked at again for its work.
+  const WalkGraph* graph_at(const Alive& alive, double limit) {
+    if (!walk_ || !options_.walk) return nullptr;
+    if (graph_limit_ != limit || graph_timed_ != labelling_.timed()) {
+      graph_.reset();
+      layers_ = std::make_unique<Layers>(labelling_, *walk_, alive, limit);
+      graph_limit_ = limit;
+      graph_timed_ = labelling_.timed();
+      if (layers_->fits()) graph_ = std::make_unique<WalkGraph>(*layers_);
+    }
+    return graph_ && graph_->fits() ? graph_.get() : nullptr;
+  }
+
+  [[nodiscard]] bool small_walk(const Alive& alive, double limit) const {
+    if (!walk_ || !options_.walk) return false;
+    const Layers layers(labelling_, *walk_, alive, limit);
+    return layers.fits() && layers.cells() <= kSmallWalk;
+  }
+
+  // The `keep` of least Σ within the limit, or any one.
+  LeastWork least_at(double limit, std::size_t keep, bool any = false) {
     Alive alive = propagation_.everything();
     if (!narrow_timed(alive, limit)) return {};
     const std::int64_t left = std::max<std::int64_t>(options_.work_limit - work_, 1);
     LeastWork out;
     bool walked = false;
-    if (walk_ && options_.walk) {
-      const Layers layers(labelling_, *walk_, alive, limit);
-      if (layers.fits()) {
-        out = least_work(layers, labelling_.stages(), keep, options_.price_steps, left);
-        walked = true;
-      }
+    if (const WalkGraph* graph = graph_at(alive, limit)) {
+      out = any ? any_walk(*graph, labelling_.stages(), left)
+                : least_work(*graph, labelling_.stages(), keep, options_.price_steps, left);
+      walked = true;
     }
     if (!walked) {
       out = branch_work(labelling_, alive, limit, keep, left / kStatesPerNode + 100);
@@ -212,39 +256,51 @@ class Sweep {
     return out;
   }
 
-  // More of them: the least limit that enough partitions stay within, and of those the least Σ.
-  void keep_more(PartitionResult& result) {
+  // More of them: the least limit that enough partitions stay within, and of those the least Σ. `more` are
+  // those at the optimum itself, or nothing complete.
+  void keep_more(PartitionResult& result, LeastWork more) {
     const auto wanted = static_cast<std::size_t>(options_.keep);
     const double widest = slowest_ * std::max(options_.widest, 1.0);
-    double reach = slowest_;
     const Alive all = propagation_.everything();
-    const auto enough = [&](double limit) {
+    double known = slowest_;  // the limit that `more` is of
+    // Tries a limit; lowers it to what the partitions found stay within.
+    const auto enough = [&](double& limit) {
       Alive alive = all;
       if (!narrow_timed(alive, limit)) return false;
-      const auto answer = propagation_.at_least(alive, limit, options_.search_nodes, options_.keep);
+      const auto answer = small_walk(alive, limit)
+                              ? Propagation::Answer::undecided
+                              : propagation_.at_least(alive, limit, options_.search_nodes, options_.keep);
       if (answer != Propagation::Answer::undecided) return answer == Propagation::Answer::yes;
-      return least_at(limit, wanted).found.size() >= wanted;
+      LeastWork least = least_at(limit, wanted);
+      if (least.found.size() < wanted) return false;
+      limit = 0;
+      for (const LeastWork::Found& found : least.found) limit = std::max(limit, slowest_of(found.chosen));
+      known = limit;
+      more = std::move(least);
+      return true;
     };
-    if (!enough(slowest_)) {
+    double reach = slowest_;
+    if (more.complete ? more.found.size() < wanted : !enough(reach)) {
       double bad = slowest_, good = widest;
       double stride = 0.01;
       for (double limit = slowest_ * (1 + stride); limit < widest; limit = slowest_ * (1 + (stride *= 2))) {
-        if (enough(limit)) {
-          good = limit;
+        double within = limit;
+        if (enough(within)) {
+          good = within;
           break;
         }
         bad = limit;
       }
-      for (;;) {
-        std::vector<double> times = thresholds(all, bad, good);
-        std::erase_if(times, [&](double t) { return t <= bad || t >= good; });
-        if (times.empty()) break;
-        const double middle = times[times.size() / 2];
-        (enough(middle) ? good : bad) = middle;
+      while (const auto middle = middle_threshold(all, bad, good)) {
+        double within = *middle;
+        if (enough(within))
+          good = within;
+        else
+          bad = *middle;
       }
       reach = good;
     }
-    const LeastWork more = least_at(reach, wanted);
+    if (known != reach || !more.complete) more = least_at(reach, wanted);
     if (!more.complete && result.reason == PartitionReason::optimal)
       result.reason = PartitionReason::work_gap;
     double slowest = result.best.front().value.slowest.value();
@@ -269,6 +325,10 @@ class Sweep {
   Labelling labelling_;
   Propagation propagation_;
   std::optional<Walk> walk_;
+  std::unique_ptr<Layers> layers_;
+  std::unique_ptr<WalkGraph> graph_;  // over layers_
+  double graph_limit_ = -1;
+  std::int64_t graph_timed_ = -1;
   std::vector<std::int32_t> incumbent_;  // the last one found
   double slowest_ = 0;
   double undecided_ = kForever;  // the least limit at which no search came to an end

@@ -38,14 +38,16 @@ bool better(const Candidate& a, const Candidate& b) noexcept {
 
 class Search {
  public:
-  Search(const Job& job, const PricedJob& priced, PlanFrame& frame)
-      : job_(job), priced_(priced), frame_(frame), costs_(job, priced, frame) {}
+  Search(const Job& job, const PricedJob& priced, PlanFrame& frame, const PlanOptions& options)
+      : job_(job), options_(options), priced_(priced), frame_(frame), costs_(job, priced, frame) {}
 
   Result<PartitionSearch> run() {
     TESSERA_TRY(task_, partition_task(job_, priced_, frame_, costs_));
     const Partition& serial = task_.serial;
     PartitionSearch out;
-    const WindowOptions options{.solve = {.keep = 2 * kKept, .incumbent = serial}};
+    const WindowOptions options{.solve = {.keep = 2 * kKept, .incumbent = serial},
+                                .window = options_.window,
+                                .widened = options_.widened};
     out.solved = solve_in_window(task_.problem, task_.legal, costs_, serial, options).result;
     if (out.solved.best.empty()) {
       TESSERA_TRY(const std::vector<Candidate> only, simulated({serial}));
@@ -226,6 +228,7 @@ class Search {
   }
 
   const Job& job_;
+  const PlanOptions& options_;
   const PricedJob& priced_;
   PlanFrame& frame_;
   MeasuredStageCosts costs_;
@@ -253,8 +256,9 @@ Result<PartitionTask> partition_task(const Job& job, const PricedJob& priced, co
   return out;
 }
 
-Result<PartitionSearch> search_partition(const Job& job, const PricedJob& priced, PlanFrame& frame) {
-  return Search(job, priced, frame).run();
+Result<PartitionSearch> search_partition(const Job& job, const PricedJob& priced, PlanFrame& frame,
+                                         const PlanOptions& options) {
+  return Search(job, priced, frame, options).run();
 }
 
 }  // namespace tessera::train

@@ -28,6 +28,6 @@ struct PartitionTask {
 /// Errors: as the job's rules. When no partition fits the memory the serial-balanced one is chosen, unusable,
 /// and `solved.obstacle` says what it lacks.
 [[nodiscard]] Result<PartitionSearch> search_partition(const Job& job, const PricedJob& priced,
-                                                       PlanFrame& frame);
+                                                       PlanFrame& frame, const PlanOptions& options = {});
 
 }  // namespace tessera::train

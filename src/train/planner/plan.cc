@@ -122,7 +122,7 @@ Result<PlanReport> plan_layout(const Job& job, const PlanOptions& options) {
   Partition partition;
   if (job.partition_rule == PartitionRule::overlap_aware && job.stage_durations.empty()) {
     TESSERA_TRY(PlanFrame frame, make_frame(job, priced, job.schedule));
-    TESSERA_TRY(report.search, search_partition(job, priced, frame));
+    TESSERA_TRY(report.search, search_partition(job, priced, frame, options));
     partition = report.search->chosen.partition;
   } else {
     TESSERA_TRY(partition, partition_by_rule(job, priced, job.partition_rule));

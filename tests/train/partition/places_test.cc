@@ -77,6 +77,8 @@ TEST(PlacesAround, TakesTheNearestWhereNoneIsClose) {
   const Partition center{{{0, 2}, {2, 7}, {7, 8}, {8, 12}}};
   EXPECT_THAT(places_around(legal, center, 1),
               ElementsAre(ElementsAre(1, 2, 3), ElementsAre(9), ElementsAre(7)));
+  EXPECT_THAT(places_around(legal, center, 1, 1),
+              ElementsAre(ElementsAre(1, 2, 3, 4), ElementsAre(9), ElementsAre(7)));
   // An empty stage stands where the stages before it end, whatever its bounds say.
   const Partition odd{{{0, 5}, {0, 0}, {5, 6}, {6, 12}}};
   EXPECT_THAT(places_around(legal, odd, 1),

@@ -61,6 +61,12 @@ TEST(Sweep, EqualsBruteForce) {
                                                    {.keep = keep, .incumbent = brute.best.back().partition});
     expect_equal(pruned, brute, random.words + " with an incumbent");
     if (HasFatalFailure()) return;
+    // Told that an incumbent is proved, it does not look for the slowest pair again, and finds the same.
+    const PartitionResult told =
+        solve_partition(random.problem, *random.costs,
+                        {.keep = keep, .incumbent = sweep.best.front().partition, .floor = sweep.bound});
+    expect_equal(told, brute, random.words + " with a floor");
+    if (HasFatalFailure()) return;
   }
   EXPECT_GT(infeasible, problems / 50);
   EXPECT_GT(several, problems / 5);

@@ -118,6 +118,26 @@ TEST(SolveInWindow, LooksForMemoryWhereTheCenterHasTooLittle) {
   EXPECT_EQ(result.result.best[0].value.slowest.value(), 10);  // 3, 10, 10 and 5 blocks
 }
 
+// More stages than a proof of the least excess is worth: the descent has to find the way.
+TEST(SolveInWindow, LooksForMemoryAmongManyStages) {
+  constexpr int kStages = 16, kBlocks = 80;
+  PlainCosts costs(kStages - 1);
+  PartitionProblem problem = chain(kStages, kBlocks);
+  // Five blocks a rank exceed the first eight ranks' room, where only three fit, and the last have room for
+  // eight.
+  for (int r = 0; r < kStages; ++r)
+    problem.budget.emplace_back((r < kStages / 2 ? 3 : 8) * (10.0 + (kStages - r)));
+  std::vector<std::int32_t> even;
+  for (int s = 1; s < kStages; ++s) even.push_back(5 * s);
+  const WindowResult result =
+      solve_in_window(problem, problem.places, costs, cut(even, kBlocks), {.window = 2});
+  EXPECT_EQ(result.result.reason, PartitionReason::optimal);
+  ASSERT_FALSE(result.result.best.empty());
+  EXPECT_TRUE(evaluate(problem, costs, result.result.best[0].partition));
+  EXPECT_EQ(result.result.best[0].value.slowest.value(),
+            8);  // 24 blocks, then 7 of 8 and the last of 4 at most
+}
+
 TEST(SolveInWindow, ReachesTheLegalOptimumOnRandomProblems) {
   int equal = 0, feasible = 0;
   for (std::uint64_t seed = 1; seed <= 200; ++seed) {
@@ -178,6 +198,25 @@ TEST(Obstacle, NamesTheRankAndWhatItLacks) {
       obstacle(problem),
       "rank 2 needs at least 33 of its 5 bytes even with the lightest stages (28 too many); 1 more rank "
       "needs too much too");
+}
+
+TEST(Obstacle, SaysWhenTheLeastIsNotProved) {
+  constexpr int kStages = 16, kBlocks = 80;
+  PartitionProblem problem = chain(kStages, kBlocks);
+  for (int r = 0; r < kStages; ++r) problem.budget.emplace_back(4.5 * (10.0 + (kStages - r)));
+  PlainCosts costs(kStages - 1);
+  const WindowResult result = solve_in_window(problem, problem.places, costs,
+                                              cut(
+                                                  [] {
+                                                    std::vector<std::int32_t> even;
+                                                    for (int s = 1; s < kStages; ++s) even.push_back(5 * s);
+                                                    return even;
+                                                  }(),
+                                                  kBlocks),
+                                              {.window = 2});
+  EXPECT_EQ(result.result.reason, PartitionReason::infeasible);
+  EXPECT_THAT(result.result.obstacle,
+              StartsWith("every rank can fit alone, but not all at once: in the best"));
 }
 
 TEST(Obstacle, NamesWhatAllRanksLackTogether) {

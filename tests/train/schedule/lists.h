@@ -52,6 +52,8 @@ inline ActionList random_list(Random& random) {
   while (true) {
     const auto schedule = static_cast<Template>(pick(random, kTemplates));
     if (schedule == Template::dual_pipe) continue;
+    // Made by search, which costs far more than checking them.
+    if (traits(schedule).durations && !random.chance(0.05)) continue;
     const int chunks = traits(schedule).chunks;
     const TemplateSizes sizes{.pp = random.between(1, 4),
                               .vp = chunks != 0 ? chunks : random.between(1, 3),

@@ -84,8 +84,9 @@ struct PlacementRules {
     const ModelSpec& model, std::span<const RankId> rank_of_stage, const PlacementRules& rules);
 
 /// Of the legal places, those within `window` blocks of the center's boundaries (the nearest one when none
-/// is).
+/// is); of the first `widened` boundaries, those within window + 1.
 [[nodiscard]] std::vector<std::vector<std::int32_t>> places_around(
-    std::span<const std::vector<std::int32_t>> legal, const Partition& center, std::int32_t window);
+    std::span<const std::vector<std::int32_t>> legal, const Partition& center, std::int32_t window,
+    std::int32_t widened = 0);
 
 }  // namespace tessera::train

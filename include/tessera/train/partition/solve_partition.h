@@ -28,6 +28,9 @@ struct PartitionOptions {
   std::int32_t keep = 1;  ///< how many of the best are wanted
   /// An incumbent: pairs above its slowest are pruned (equal ones kept). Must satisfy the problem.
   std::optional<Partition> incumbent;
+  /// No partition of the problem has a faster slowest pair: proved before. An incumbent that has it ends the
+  /// sweep's search for it.
+  std::optional<Seconds> floor;
   /// Partitions whose slowest pair is up to this factor above the optimum may be among the best, when fewer
   /// have the optimum itself.
   double widest = 1.1;
@@ -79,8 +82,8 @@ struct PartitionResult {
 /// Variables of the MILP over the problem's places: y per stage and range, z per pair of ranges of two
 /// overlapped stages (both directions share theirs; neighbouring stages only where they tile).
 [[nodiscard]] std::int64_t count_variables(const PartitionProblem& problem);
-/// The same without the cells above `most`, the ranges left without a partner, and so on to the end. Times
-/// every pair that bound() does not already exclude.
+/// The same without the cells above `most`, the ranges left without a partner or without a neighbour that
+/// tiles, and so on to the end. Times every pair that bound() does not already exclude.
 [[nodiscard]] std::int64_t count_variables(const PartitionProblem& problem, StageCosts& costs, Seconds most);
 
 /// Solves around a center, and again around the result while that touches the rim of the window. The center
@@ -88,7 +91,8 @@ struct PartitionResult {
 /// is what exceeds it least. An incumbent counts in windows that hold it.
 struct WindowOptions {
   PartitionOptions solve;
-  std::int32_t window = 2;  ///< blocks to each side
+  std::int32_t window = 2;   ///< blocks to each side
+  std::int32_t widened = 0;  ///< the first so many boundaries get one block more to each side
   std::int32_t most_moves = 16;
 };
 struct WindowResult {

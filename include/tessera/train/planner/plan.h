@@ -114,6 +114,8 @@ struct PlanReport {
 struct PlanOptions {
   bool slices = true;     ///< keep the simulated slices for a trace
   bool baselines = true;  ///< simulate the two rivals too
+  /// How far an overlap-aware partition looks around its center, see WindowOptions.
+  std::int32_t window = 2, widened = 0;
 };
 
 /// Errors are those of the job (a template that the sizes do not fit, a hand-written pair that is no order).
