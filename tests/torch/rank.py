@@ -25,7 +25,7 @@ from torch.distributed.pipelining import PipelineStage
 from torch.distributed.pipelining.schedules import _Action, _PipelineScheduleRuntime
 
 LONGEST_WAIT = datetime.timedelta(seconds=30)
-LIFETIME_SECONDS = 80
+LIFETIME_SECONDS = 130
 
 
 def stages_of_row(line: str) -> list[int]:

@@ -18,7 +18,7 @@ import torch
 from lists import FORMS, TEMPLATES, Sizes, export, leaves, parse, tessera
 
 RANKS = 2
-LONGEST_SECONDS = 75
+LONGEST_SECONDS = 120
 # Where a stage adds up its microbatches out of their order, the last bits of the sum differ; else nothing may.
 RELATIVE, ABSOLUTE = 1e-12, 1e-15
 SWAPPED = "swapped"
