@@ -62,7 +62,7 @@ END
     install=(.venv/bin/python -m pip install -q --disable-pip-version-check --retries 1)
     if ! "${install[@]}" "${pins[0]}+cpu" "${pins[@]:1}" 2> .venv/torch.log; then
       if [ "${TESSERA_TORCH:-}" != required ] || ! "${install[@]}" "${pins[@]}" 2>> .venv/torch.log; then
-        grep ERROR .venv/torch.log | tail -n 1 >&2
+        tail -n 1 .venv/torch.log >&2
         exit 3
       fi
     fi
