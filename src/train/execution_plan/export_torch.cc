@@ -33,12 +33,14 @@ Result<std::string_view> titan_schedule(const ExecutionPlan& plan) {
 }  // namespace
 
 Result<std::string> torch_csv(const ExecutionPlan& plan, CsvForm form) {
+  TESSERA_CHECK(check_no_shadows(plan, "PyTorch\'s CSV"));
   if (form == CsvForm::compute_only) return write_torch_csv(plan.actions);
   TESSERA_TRY(const LoweredList lowered, lower(plan.actions, {.shard = true}));
   return write_torch_csv(lowered);
 }
 
 Result<std::string> torchtitan_settings(const ExecutionPlan& plan, const std::string& csv_path) {
+  TESSERA_CHECK(check_no_shadows(plan, "torchtitan"));
   TESSERA_TRY(const std::string_view schedule, titan_schedule(plan));
   ModelSpec model;
   for (const PlanBlock& block : plan.blocks)
