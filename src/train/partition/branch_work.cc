@@ -67,6 +67,7 @@ class Branch {
 
   void record(const Alive& alive, double work) {
     LeastWork::Found found{.work = work, .chosen = only_values(alive)};
+    if (!labelling_.fits(found.chosen)) return;  // over a budget by rounding
     const auto place = std::ranges::upper_bound(out_.found, work, {}, &LeastWork::Found::work);
     out_.found.insert(place, std::move(found));
     if (out_.found.size() > keep_) out_.found.pop_back();

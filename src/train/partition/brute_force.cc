@@ -1,4 +1,6 @@
 // Every partition of the places, in the words of the definition: what the other solvers are held against.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <limits>
 #include <set>
@@ -137,8 +139,10 @@ struct ByWork {
 PartitionResult solve_partition_brute_force(const PartitionProblem& problem, StageCosts& costs,
                                             const PartitionOptions& options) {
   PartitionResult result;
-  if (count_partitions(problem) > options.work_limit) {
+  if (const std::int64_t all = count_partitions(problem); all > options.work_limit) {
     result.reason = PartitionReason::too_big;
+    result.obstacle = fmt::format("the places make {}{} partitions; brute force was to try at most {}",
+                                  all == kManyPartitions ? "over " : "", all, options.work_limit);
     return result;
   }
   const Costs table(problem, costs);

@@ -168,6 +168,15 @@ void Labelling::time_alive(std::span<const std::vector<std::uint8_t>> alive, dou
   }
 }
 
+bool Labelling::fits(std::span<const std::int32_t> chosen) const noexcept {
+  return std::ranges::all_of(memory_, [&](const MemoryRow& row) {
+    double need = 0;
+    for (std::size_t k = 0; k < row.stages.size(); ++k)
+      need += row.need[k][static_cast<std::size_t>(chosen[row.stages[k]])];
+    return need <= row.budget;
+  });
+}
+
 Partition Labelling::partition(std::span<const std::int32_t> chosen) const {
   Partition out;
   for (std::size_t s = 0; s < chosen.size(); ++s)

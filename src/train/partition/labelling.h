@@ -15,6 +15,8 @@ inline constexpr double kForever = std::numeric_limits<double>::infinity();
 
 /// Most places of one boundary: sets of places are bits of one word.
 inline constexpr std::size_t kMostPlaces = 64;
+/// Most pairs of ranges in all tables, at 17 bytes each.
+inline constexpr std::size_t kMostPairCells = 50'000'000;
 
 /// A range a stage may hold, by place numbers of its two boundaries.
 struct StageValue {
@@ -80,6 +82,8 @@ class Labelling {
   /// Asks for every unknown time that may be at most `limit` between values that are alive.
   void time_alive(std::span<const std::vector<std::uint8_t>> alive, double limit);
 
+  /// Does every rank stay within its budget? As the checker adds it up, to the last bit.
+  [[nodiscard]] bool fits(std::span<const std::int32_t> chosen) const noexcept;
   /// From one value per stage, which must tile.
   [[nodiscard]] Partition partition(std::span<const std::int32_t> chosen) const;
   /// The values of a partition; empty when it is not within the places.

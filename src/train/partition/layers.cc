@@ -11,9 +11,57 @@ constexpr std::size_t kMostCells = 20'000'000;
 // Sums of bytes in another order differ in the last bits.
 constexpr double kRounding = 1e-12;
 
+// A row that even the heaviest of what is alive satisfies says nothing.
+std::vector<MemoryOfStage> tight_rows(const Labelling& labelling, const Alive& alive, std::size_t stage) {
+  std::vector<MemoryOfStage> out;
+  for (const MemoryOfStage& of : labelling.memory_of(stage)) {
+    const MemoryRow& row = labelling.memory()[of.row];
+    double most = 0;
+    for (std::size_t k = 0; k < row.stages.size(); ++k) {
+      double heaviest = 0;
+      for (std::size_t v = 0; v < row.need[k].size(); ++v)
+        if (alive[row.stages[k]][v] != 0) heaviest = std::max(heaviest, row.need[k][v]);
+      most += heaviest;
+    }
+    if (most > row.budget * (1 - kRounding)) out.push_back(of);
+  }
+  return out;
+}
+
 }  // namespace
 
-Layers::Layers(const Labelling& labelling, const Walk& walk, const Alive& alive, double limit) : walk_(walk) {
+bool Layers::within(const Labelling& labelling, const Walk& walk, const Alive& alive,
+                    std::size_t most_cells) {
+  std::vector<std::size_t> open;  // places per boundary
+  for (const std::uint64_t places : open_places(labelling, alive))
+    open.push_back(static_cast<std::size_t>(std::popcount(places)));
+  open.front() = open.back() = 1;
+  std::vector<std::size_t> standing(walk.tracks), entered(walk.tracks), open_tracks;
+  for (auto step = walk.steps.rbegin(); step != walk.steps.rend(); ++step)
+    standing[step->track] = step->entry;
+  std::size_t total = 0;
+  const auto add_layer = [&] {
+    std::size_t cells = 1;
+    for (std::size_t t = 0; t < walk.tracks && cells <= most_cells; ++t) cells *= open[standing[t]];
+    for (std::size_t k = 0; k < open_tracks.size() && cells <= most_cells; ++k)
+      cells *= open[entered[open_tracks[k]]];
+    total += cells;
+    return total <= most_cells;
+  };
+  for (const WalkStep& step : walk.steps) {
+    if (!add_layer() || step.met.size() > kMostMet) return false;
+    entered[step.track] = step.entry;
+    standing[step.track] = step.exit;
+    open_tracks = step.open;
+  }
+  open_tracks.clear();
+  return add_layer() && total <= kMostCells && std::ranges::all_of(walk.steps, [&](const WalkStep& step) {
+           return tight_rows(labelling, alive, step.stage).size() <= kMostMemoryRows;
+         });
+}
+
+Layers::Layers(const Labelling& labelling, const Walk& walk, const Alive& alive, double limit)
+    : labelling_(labelling), walk_(walk) {
   for (const std::uint64_t places : open_places(labelling, alive)) {
     auto& open = open_.emplace_back();
     for (std::uint64_t set = places; set != 0 && open.size() < kMostPlaces; set &= set - 1)
@@ -34,7 +82,7 @@ Layers::Layers(const Labelling& labelling, const Walk& walk, const Alive& alive,
   }
   add_layer(nullptr, standing, entered, {});
   if (!fits_) return;
-  for (std::size_t at = 0; at + 1 < layers_.size(); ++at) link(labelling, alive, limit, at);
+  for (std::size_t at = 0; at + 1 < layers_.size(); ++at) link(alive, limit, at);
 }
 
 void Layers::add_layer(const WalkStep* step, const std::vector<std::size_t>& standing,
@@ -53,7 +101,7 @@ void Layers::add_layer(const WalkStep* step, const std::vector<std::size_t>& sta
   open_tracks_.push_back(open_tracks);
 }
 
-void Layers::link(const Labelling& labelling, const Alive& alive, double limit, std::size_t at) {
+void Layers::link(const Alive& alive, double limit, std::size_t at) {
   Layer& layer = layers_[at];
   const Layer& next = layers_[at + 1];
   const WalkStep& step = *layer.step;
@@ -66,21 +114,21 @@ void Layers::link(const Labelling& labelling, const Alive& alive, double limit, 
     for (const std::size_t in : open_[entry])
       for (const std::size_t out : open_[exit]) {
         const std::int32_t value =
-            entry == stage ? labelling.value_at(stage, in, out) : labelling.value_at(stage, out, in);
+            entry == stage ? labelling_.value_at(stage, in, out) : labelling_.value_at(stage, out, in);
         values.push_back(value >= 0 && alive[stage][static_cast<std::size_t>(value)] != 0 ? value : -1);
       }
     return values;
   };
   layer.value = table(step.stage, step.entry, step.exit);
-  for (std::size_t v = 0; v < labelling.values(step.stage).size(); ++v)
-    layer.work.push_back(labelling.time(step.stage, v) <= limit ? labelling.work(step.stage, v) : kForever);
+  for (std::size_t v = 0; v < labelling_.values(step.stage).size(); ++v)
+    layer.work.push_back(labelling_.time(step.stage, v) <= limit ? labelling_.work(step.stage, v) : kForever);
 
   if (step.met.size() > kMostMet) {
     fits_ = false;
     return;
   }
   for (const WalkStep::Met& met : step.met) {
-    const StagePair& pair = labelling.pairs()[met.pair];
+    const StagePair& pair = labelling_.pairs()[met.pair];
     const std::size_t other = pair.first == step.stage ? pair.second : pair.first;
     const auto place =
         static_cast<std::size_t>(std::ranges::find(open_tracks_[at], met.track) - open_tracks_[at].begin());
@@ -88,10 +136,10 @@ void Layers::link(const Labelling& labelling, const Alive& alive, double limit, 
     out.entry = tracks + place;
     out.exit = met.track;
     out.value = table(other, layer.variables[out.entry].boundary, layer.variables[out.exit].boundary);
-    out.columns = labelling.values(other).size();
-    const std::size_t rows = labelling.values(step.stage).size();
+    out.columns = labelling_.values(other).size();
+    const std::size_t rows = labelling_.values(step.stage).size();
     out.work.assign(rows * out.columns, kForever);
-    const std::size_t pair_columns = labelling.values(pair.second).size();
+    const std::size_t pair_columns = labelling_.values(pair.second).size();
     for (std::size_t mine = 0; mine < rows; ++mine)
       for (std::size_t its = 0; its < out.columns; ++its) {
         const std::size_t cell =
@@ -116,24 +164,12 @@ void Layers::link(const Labelling& labelling, const Alive& alive, double limit, 
     layer.next_stride[tracks + before] = stride;
   }
 
-  // A row that even the heaviest of what is alive satisfies says nothing.
-  std::vector<MemoryOfStage> rows;
-  for (const MemoryOfStage& of : labelling.memory_of(step.stage)) {
-    const MemoryRow& row = labelling.memory()[of.row];
-    double most = 0;
-    for (std::size_t k = 0; k < row.stages.size(); ++k) {
-      double heaviest = 0;
-      for (std::size_t v = 0; v < row.need[k].size(); ++v)
-        if (alive[row.stages[k]][v] != 0) heaviest = std::max(heaviest, row.need[k][v]);
-      most += heaviest;
-    }
-    if (most > row.budget * (1 - kRounding)) rows.push_back(of);
-  }
+  const std::vector<MemoryOfStage> rows = tight_rows(labelling_, alive, step.stage);
   layer.rows = std::min(rows.size(), kMostMemoryRows);
   fits_ = fits_ && rows.size() <= kMostMemoryRows;
-  layer.need.resize(labelling.values(step.stage).size());
+  layer.need.resize(labelling_.values(step.stage).size());
   for (std::size_t m = 0; m < layer.rows; ++m) {
-    const MemoryRow& row = labelling.memory()[rows[m].row];
+    const MemoryRow& row = labelling_.memory()[rows[m].row];
     layer.budget[m] = row.budget;
     const std::vector<double>& need = row.need[rows[m].place];
     for (std::size_t v = 0; v < need.size(); ++v) layer.need[v][m] = need[v];

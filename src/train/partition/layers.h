@@ -22,6 +22,10 @@ class Layers {
   /// Only alive values and pairs within `limit` are steps.
   Layers(const Labelling& labelling, const Walk& walk, const Alive& alive, double limit);
 
+  /// Would it be small enough for dense tables, and have at most so many cells? Counts and builds nothing.
+  [[nodiscard]] static bool within(const Labelling& labelling, const Walk& walk, const Alive& alive,
+                                   std::size_t most_cells);
+
   /// A variable of a cell: a place of this boundary.
   struct Variable {
     std::size_t boundary = 0;
@@ -54,6 +58,7 @@ class Layers {
 
   [[nodiscard]] std::span<const Layer> layers() const noexcept { return layers_; }
   [[nodiscard]] const Walk& walk() const noexcept { return walk_; }
+  [[nodiscard]] const Labelling& labelling() const noexcept { return labelling_; }
   [[nodiscard]] std::size_t cells() const noexcept { return total_; }
   [[nodiscard]] bool fits() const noexcept { return fits_; }  ///< small enough for dense tables
 
@@ -95,8 +100,9 @@ class Layers {
  private:
   void add_layer(const WalkStep* step, const std::vector<std::size_t>& standing,
                  const std::vector<std::size_t>& entered, const std::vector<std::size_t>& open_tracks);
-  void link(const Labelling& labelling, const Alive& alive, double limit, std::size_t at);
+  void link(const Alive& alive, double limit, std::size_t at);
 
+  const Labelling& labelling_;
   const Walk& walk_;
   std::vector<std::vector<std::size_t>> open_;
   std::vector<Layer> layers_;

@@ -82,8 +82,11 @@ class Descent {
     return known->second;
   }
 
-  [[nodiscard]] bool ascends(std::size_t boundary) const {
-    return value(boundary) >= value(boundary - 1) + (problem_.empty_stages ? 0 : 1);
+  // From the boundary before `first` to the one after `last`: places need not be equally far apart.
+  [[nodiscard]] bool ascends(std::size_t first, std::size_t last) const {
+    for (std::size_t b = first; b <= last + 1; ++b)
+      if (value(b) < value(b - 1) + (problem_.empty_stages ? 0 : 1)) return false;
+    return true;
   }
 
   bool improve(Judgement& now) {
@@ -96,7 +99,7 @@ class Descent {
             possible = step > 0 ? at_[b] + 1 < places_[b].size() : at_[b] > 0;
             if (possible) at_[b] += static_cast<std::size_t>(step);
           }
-          if (possible && ascends(first) && ascends(last + 1))
+          if (possible && ascends(first, last))
             if (const Judgement then = judge(); then < now) {
               now = then;
               return true;

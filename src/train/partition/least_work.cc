@@ -13,7 +13,7 @@ using Need = WalkGraph::Need;
 
 // What the first prices aim at, above the relaxed bound.
 constexpr double kAim = 1.02;
-// Below this share of its value a bound counts as met.
+// Below this share of its value a bound counts as met, and a budget as kept until all is added up.
 constexpr double kRounding = 1e-12;
 
 class Enumerator {
@@ -45,10 +45,7 @@ class Enumerator {
     out_.bound = starts.empty() ? kForever : starts.front().bound;
     for (const Start& start : starts) {
       if (!below(start.bound)) break;
-      if (out_.states > limit_) {
-        out_.complete = false;
-        break;
-      }
+      if (!within_limit()) break;
       from(start.node);
     }
     if (out_.complete && !out_.found.empty()) out_.bound = out_.found.front().work;
@@ -86,8 +83,7 @@ class Enumerator {
   }
 
   void from(std::size_t start) {
-    forward(start);
-    backward(start);
+    if (forward(start)) backward(start);
     for (std::size_t at = 0; at < head_.size(); ++at) {
       for (const std::size_t node : touched_[at]) head_[at][node] = -1;
       touched_[at].clear();
@@ -95,14 +91,21 @@ class Enumerator {
     labels_.clear();
   }
 
-  // Least work from the start to every node that a wanted partition can pass.
-  void forward(std::size_t start) {
+  // False at the limit, when nothing more may be looked at.
+  bool within_limit() noexcept {
+    out_.complete = out_.complete && out_.states <= limit_;
+    return out_.complete;
+  }
+
+  // Least work from the start to every node that a wanted partition can pass. False when it was stopped.
+  bool forward(std::size_t start) {
     const double price = relaxed_.start_price(start);
     put(0, start, 0, {});
     for (std::size_t at = 0; at + 1 < graph_.depth(); ++at) {
       const Layers::Layer& layer = layers_[at];
       const bool rank_ends = layer.step->last_of_rank;
       for (const std::size_t node : touched_[at]) {
+        if (!within_limit()) return false;
         const auto steps = graph_.steps(at, node);
         out_.states += std::ssize(steps);
         for (const WalkGraph::Step& step : steps) {
@@ -122,13 +125,14 @@ class Enumerator {
             for (std::size_t m = 0; m < layer.rows; ++m) {
               need[m] += layer.need[static_cast<std::size_t>(step.value)][m];
               const double later = rank_ends ? 0 : graph_.to_need(at + 1, to)[m] * (1 - kRounding);
-              fits = fits && need[m] + later <= layer.budget[m];
+              fits = fits && need[m] + later <= layer.budget[m] * (1 + kRounding);
             }
             if (fits) put(at + 1, to, label.work + work, rank_ends ? Need{} : need);
           }
         }
       }
     }
+    return true;
   }
 
   void put(std::size_t at, std::size_t node, double work, const Need& need) {
@@ -140,7 +144,7 @@ class Enumerator {
         if (a.need[m] > n[m]) return false;
       return true;
     };
-    for (std::int32_t l = head; l >= 0; l = labels_[static_cast<std::size_t>(l)].next)
+    for (std::int32_t l = head; l >= 0; l = labels_[static_cast<std::size_t>(l)].next, ++out_.states)
       if (covers(labels_[static_cast<std::size_t>(l)], work, need)) return;
     std::int32_t* link = &head;
     while (*link >= 0) {
@@ -162,6 +166,7 @@ class Enumerator {
     std::vector<Node> nodes;
     std::priority_queue<std::int32_t, std::vector<std::int32_t>, Later> open(Later{&nodes});
     const auto push = [&](Node node) {
+      ++out_.states;
       double least = kForever;
       const Layers::Layer& layer = layers_[node.layer];
       for (std::int32_t l = head_[node.layer][node.node]; l >= 0;
@@ -169,7 +174,7 @@ class Enumerator {
         const Label& label = labels_[static_cast<std::size_t>(l)];
         bool fits = true;
         for (std::size_t m = 0; layer.step != nullptr && m < layer.rows; ++m)
-          fits = fits && label.need[m] + node.used[m] <= layer.budget[m];
+          fits = fits && label.need[m] + node.used[m] <= layer.budget[m] * (1 + kRounding);
         if (fits) least = std::min(least, label.work);
       }
       node.total = least + node.after;
@@ -189,10 +194,7 @@ class Enumerator {
         if (node.node == start) found(nodes, index);
         continue;
       }
-      if (++out_.states > limit_) {
-        out_.complete = false;
-        return;
-      }
+      if (!within_limit()) return;
       step_back(node, index, push);
     }
   }
@@ -224,6 +226,8 @@ class Enumerator {
       const Node& node = nodes[static_cast<std::size_t>(at)];
       found.chosen[layers_[node.layer].step->stage] = node.value;
     }
+    // The steps of a rank were added up in another order than the checker's.
+    if (!graph_.layers().labelling().fits(found.chosen)) return;
     const auto place = std::ranges::upper_bound(out_.found, found.work, {}, &LeastWork::Found::work);
     out_.found.insert(place, std::move(found));
     if (out_.found.size() > keep_) out_.found.pop_back();
@@ -253,6 +257,7 @@ LeastWork least_work(const WalkGraph& graph, std::size_t stages, std::size_t kee
   // No partition is known yet: aim a little above the bound.
   const double target = relaxed.bound() * kAim;
   for (std::int32_t k = 0; k < price_steps && relaxed.bound() < kForever; ++k) {
+    if (graph.states() + relaxed.states() > state_limit) break;
     if (!relaxed.adjust(target, 2 * k < price_steps ? 1.0 : 0.5)) break;
     relaxed.sweep();
     relaxed.keep_best();

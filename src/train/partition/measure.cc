@@ -37,7 +37,7 @@ class EndCosts : public StageCosts {
   /// Serial times are composed too.
   [[nodiscard]] Seconds alone(StageId stage, BlockRange blocks) const override {
     const bool raised = raised_ != nullptr && *raised_ == Entry{{}, stage, blocks};
-    return composed_.alone(stage, blocks) * (1 + (raised ? 1 : side_) * options_.composed_error);
+    return at_end(composed_.alone(stage, blocks), raised ? 1 : side_, options_.composed_error);
   }
   [[nodiscard]] Bytes held(StageId stage, BlockRange blocks) const override {
     return composed_.held(stage, blocks);
@@ -50,8 +50,12 @@ class EndCosts : public StageCosts {
   [[nodiscard]] Seconds end_of(const PairSignature& key, Seconds composed) const {
     const double side = raised_ != nullptr && raised_->signature == key ? 1 : side_;
     if (const auto found = known_.find(key); found != known_.end())
-      return found->second * (1 + side * options_.measured_error);
-    return composed * (1 + side * options_.composed_error);
+      return at_end(found->second.time, side, found->second.error);
+    return at_end(composed, side, options_.composed_error);
+  }
+  // However wrong a measurement may be, no time is negative.
+  [[nodiscard]] static Seconds at_end(Seconds time, double side, double error) noexcept {
+    return time * std::max(0.0, 1 + side * error);
   }
 
   StageCosts& composed_;
@@ -78,11 +82,12 @@ MeasurePlan plan_measurements(const PartitionProblem& problem, StageCosts& costs
   for (;;) {
     EndCosts low(costs, signature, known, options, -1), high(costs, signature, known, options, 1);
     const PartitionResult optimist = solve_partition(problem, low);
-    const PartitionResult pessimist = solve_partition(problem, high);
-    if (optimist.best.empty() || pessimist.best.empty()) {
+    if (optimist.best.empty()) {
       plan.obstacle = optimist.obstacle;
       return plan;
     }
+    const Partition& fastest = optimist.best.front().partition;
+    const PartitionResult pessimist = solve_partition(problem, high, {.incumbent = fastest});
     plan.choice = pessimist.best.front().partition;
     plan.upper = pessimist.best.front().value.slowest;
     plan.lower = optimist.bound;
@@ -103,7 +108,6 @@ MeasurePlan plan_measurements(const PartitionProblem& problem, StageCosts& costs
       entries.push_back({.stage = alone.stage, .blocks = blocks});
       uppers.push_back(high.alone(alone.stage, blocks));
     }
-    const Partition& fastest = optimist.best.front().partition;
     const auto holds = [&](const Partition& partition, const Entry& entry) {
       if (entry.signature.empty()) return partition.stages[entry.stage.index()] == entry.blocks;
       return std::ranges::any_of(pairs_of(partition),
@@ -142,7 +146,7 @@ MeasurePlan plan_measurements(const PartitionProblem& problem, StageCosts& costs
     }
     if (!best) return plan;  // what is left in doubt are serial times, and the errors of what was measured
     const std::optional<Seconds> measured = measure ? measure(*best) : std::nullopt;
-    known[best->signature] = measured.value_or(best->composed);
+    known[best->signature] = {measured.value_or(best->composed), options.measured_error};
     plan.next.push_back(*std::move(best));
   }
 }

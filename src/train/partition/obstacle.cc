@@ -86,9 +86,10 @@ std::optional<std::string> single_obstacle(const PartitionProblem& problem, cons
   return rank_obstacle(problem, costs);
 }
 
-std::string explain_infeasible(const PartitionProblem& problem, const StageCosts& costs) {
-  if (const std::optional<std::string> words = single_obstacle(problem, costs)) return *words;
+std::optional<std::string> explain_infeasible(const PartitionProblem& problem, const StageCosts& costs) {
+  if (std::optional<std::string> words = single_obstacle(problem, costs)) return words;
   const std::optional<Excess> least = least_excess(problem, costs);
+  if (least && least->excess <= Bytes(0)) return std::nullopt;
   if (!least) return "no partition within the places fits the memory of all ranks at once";
   return fmt::format("every rank can fit alone, but not all at once: {} rank {} needs {}",
                      least->proved ? "at best" : "in the best partition tried", least->rank.value(),

@@ -233,7 +233,10 @@ bool Propagation::descend(const Alive& alive, Search& search) const {
   const std::vector<std::uint64_t> open = open_places(labelling_, alive);
   const std::size_t boundary = boundary_to_branch(open);
   if (boundary == 0) {
-    search.found = only_values(alive);
+    std::vector<std::int32_t> chosen = only_values(alive);
+    // What was narrowed may be over a budget by rounding.
+    if (!labelling_.fits(chosen)) return false;
+    search.found = std::move(chosen);
     return --search.wanted <= 0;
   }
   for (std::uint64_t set = open[boundary]; set != 0; set &= set - 1) {

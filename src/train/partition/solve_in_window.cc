@@ -82,7 +82,9 @@ class Window {
     if (!start) {
       out_.center = center;
       problem_.places.assign(legal_.begin(), legal_.end());
-      solve(options_.solve);
+      out_.result.reason = PartitionReason::infeasible;
+      out_.result.obstacle = single_obstacle(problem_, costs_).value_or("the places hold no partition");
+      out_.result.variables = count_variables(problem_);
       return std::move(out_);
     }
     out_.center = *start;
@@ -92,7 +94,7 @@ class Window {
     solve_here(wanted);
     while (out_.moves < options_.most_moves && recentre()) {
       ++out_.moves;
-      wanted.incumbent = out_.result.best.empty() ? std::nullopt : std::optional(out_.center);
+      wanted.incumbent = out_.center;
       solve_here(wanted);
     }
     if (options_.solve.keep > 1 && !out_.result.best.empty()) {
@@ -109,16 +111,22 @@ class Window {
   void solve_here(PartitionOptions options) {
     problem_.places = places_around(legal_, out_.center, options_.window, options_.widened);
     if (options.incumbent && !evaluate(problem_, costs_, *options.incumbent)) options.incumbent.reset();
-    solve(options);
-  }
-  void solve(const PartitionOptions& options) {
-    out_.result = solve_partition(problem_, costs_, options);
-    out_.solve_time += out_.result.solve_time;
-    out_.pairs_timed += out_.result.pairs_timed;
+    PartitionResult result = solve_partition(problem_, costs_, options);
+    out_.solve_time += result.solve_time;
+    out_.pairs_timed += result.pairs_timed;
+    // Brute force may find the next window too big.
+    if (!result.best.empty() || out_.result.best.empty()) {
+      out_.result = std::move(result);
+      solved_ = out_.center;
+    } else {
+      out_.center = solved_;
+      stuck_ = true;
+    }
   }
 
   // False: the result does not touch the rim, or the last move gained nothing.
   bool recentre() {
+    if (stuck_) return false;
     std::optional<Partition> next;
     if (!out_.result.best.empty()) {
       const PartitionValue& value = out_.result.best.front().value;
@@ -126,12 +134,16 @@ class Window {
       if (best_ && now >= *best_) return false;
       best_ = now;
       next = out_.result.best.front().partition;
-    } else if (out_.result.reason == PartitionReason::infeasible && !problem_.budget.empty()) {
-      // Nothing fits here: go where the least is missing.
+    } else if (out_.result.reason != PartitionReason::too_big && !problem_.budget.empty()) {
+      // Nothing fits here, or is found that does: go where the least is missing.
       const std::optional<Excess> excess = least_excess(problem_, costs_);
       if (!excess || (least_ && excess->excess >= *least_)) return false;
       least_ = excess->excess;
       next = excess->partition;
+      if (*least_ <= Bytes(0)) {  // an incumbent for the same window, or for the next
+        out_.center = *std::move(next);
+        return true;
+      }
     }
     if (!next || !touches_rim(problem_.places, legal_, *next)) return false;
     out_.center = *std::move(next);
@@ -153,6 +165,8 @@ class Window {
   StageCosts& costs_;
   const WindowOptions& options_;
   WindowResult out_;
+  Partition solved_;    // the center of out_.result
+  bool stuck_ = false;  // a window gave nothing after one that did
   std::optional<std::pair<Seconds, Seconds>> best_;
   std::optional<Bytes> least_;
 };

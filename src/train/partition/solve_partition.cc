@@ -1,8 +1,11 @@
 #include "tessera/train/partition/solve_partition.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <chrono>
 #include <tuple>
+#include <utility>
 
 #include "solvers.h"
 
@@ -45,7 +48,17 @@ PartitionResult solve_partition(const PartitionProblem& problem, StageCosts& cos
                                 const PartitionOptions& options) {
   const auto start = std::chrono::steady_clock::now();
   PartitionResult result = solve_by_method(problem, costs, options);
-  if (result.reason == PartitionReason::infeasible) result.obstacle = explain_infeasible(problem, costs);
+  if (result.reason == PartitionReason::infeasible) {
+    // A solver's tolerance may have ruled out what fits to the byte.
+    if (std::optional<std::string> words = explain_infeasible(problem, costs))
+      result.obstacle = *std::move(words);
+    else
+      result.reason = PartitionReason::limit;
+  }
+  if (result.reason == PartitionReason::limit && result.best.empty())
+    result.obstacle = fmt::format(
+        "no partition was found before the solver stopped, and none is ruled out ({} states looked at)",
+        result.work);
   result.variables = count_variables(problem);
   result.solve_time =
       Seconds(std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());

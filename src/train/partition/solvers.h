@@ -8,7 +8,7 @@
 
 namespace tessera::train {
 
-// They fill everything but `obstacle`, `variables` and `solve_time`.
+// They fill everything but `variables`, `solve_time`, and the `obstacle` unless something was too big.
 [[nodiscard]] PartitionResult solve_sweep(const PartitionProblem& problem, StageCosts& costs,
                                           const PartitionOptions& options);
 [[nodiscard]] PartitionResult solve_milp(const PartitionProblem& problem, StageCosts& costs,
@@ -19,7 +19,9 @@ namespace tessera::train {
 /// A boundary or a rank that makes the problem infeasible by itself: the constraint, and by how much.
 [[nodiscard]] std::optional<std::string> single_obstacle(const PartitionProblem& problem,
                                                          const StageCosts& costs);
-/// Of a problem that nothing satisfies: the same, else what all ranks together lack.
-[[nodiscard]] std::string explain_infeasible(const PartitionProblem& problem, const StageCosts& costs);
+/// Of a problem that nothing satisfies: the same, else what all ranks together lack. Nothing when a partition
+/// fits after all.
+[[nodiscard]] std::optional<std::string> explain_infeasible(const PartitionProblem& problem,
+                                                            const StageCosts& costs);
 
 }  // namespace tessera::train

@@ -3,12 +3,14 @@
 #include <algorithm>
 #include <memory>
 #include <optional>
+#include <utility>
 
 #include "branch_work.h"
 #include "layers.h"
 #include "least_work.h"
 #include "propagation.h"
 #include "solvers.h"
+#include "too_big.h"
 #include "walk.h"
 
 namespace tessera::train {
@@ -19,6 +21,9 @@ constexpr std::int64_t kStatesPerNode = 2'000;
 
 // Cells of a walk that takes about as long as a search of a hundred nodes.
 constexpr std::size_t kSmallWalk = 100'000;
+
+// Of a search for any partition at all, where the limits left none: a few dives.
+constexpr std::int64_t kNodesPerStage = 8;
 
 class Sweep {
  public:
@@ -31,46 +36,70 @@ class Sweep {
         walk_(walk_of(labelling_)) {}
 
   PartitionResult run() {
-    PartitionResult result;
-    Alive all = propagation_.everything();
-    double upper = kForever;
-    if (options_.incumbent) upper = start_from_incumbent();
-    const bool proved = options_.floor && upper <= options_.floor->value();
-    if (proved) slowest_ = upper;
-    if (!proved && !find_slowest(all, upper)) {
-      result.reason = PartitionReason::infeasible;
-      result.pairs_timed = labelling_.timed();
-      result.work = work_;
-      return result;
-    }
-    result.bound = Seconds(std::min(slowest_, undecided_));
-    if (undecided_ < slowest_) result.gap = slowest_ / undecided_ - 1;
-
-    // The optimum: least Σ at the least slowest pair; mostly the rest of the best come with it.
-    const auto wanted = static_cast<std::size_t>(std::max(options_.keep, 1));
-    LeastWork optimum = least_at(slowest_, wanted);
-    const bool all_known = optimum.complete;
-    if (!all_known && wanted > 1) optimum = least_at(slowest_, 1);
-    result.best.push_back(choice(optimum.found.empty() ? incumbent_ : optimum.found.front().chosen));
-    const double work = result.best.front().value.work.value();
-    result.work_gap = optimum.complete || optimum.bound <= 0 ? 0 : std::max(0.0, work / optimum.bound - 1);
-    result.reason = result.gap > 0        ? PartitionReason::limit
-                    : result.work_gap > 0 ? PartitionReason::work_gap
-                                          : PartitionReason::optimal;
-    result.reach = result.best.front().value.slowest;
-    if (wanted > 1) keep_more(result, all_known ? std::move(optimum) : LeastWork{.complete = false});
+    PartitionResult result = best_found();
     result.pairs_timed = labelling_.timed();
     result.work = work_;
     return result;
   }
 
  private:
-  double start_from_incumbent() {
+  enum class Answer : std::uint8_t { yes, no, undecided };
+
+  PartitionResult best_found() {
+    PartitionResult result;
+    const Alive all = propagation_.everything();
+    if (options_.incumbent) start_from_incumbent();
+    const bool told = options_.floor && slowest_ <= options_.floor->value();
+    const Answer exists = told ? Answer::yes : find_slowest(all);
+    if (exists == Answer::no) {
+      result.reason = PartitionReason::infeasible;
+      return result;
+    }
+    result.bound = Seconds(told ? slowest_ : proved_bound(all));
+    if (exists == Answer::undecided) {
+      result.reason = PartitionReason::limit;
+      return result;
+    }
+    result.gap = gap_of(slowest_, result.bound.value());
+
+    // The optimum: least Σ at the least slowest pair; mostly the rest of the best come with it.
+    const auto wanted = static_cast<std::size_t>(std::max(options_.keep, 1));
+    LeastWork optimum = least_at(slowest_, wanted);
+    const bool all_known = optimum.complete;
+    if (!all_known && wanted > 1) optimum = least_at(slowest_, 1);
+    std::optional<PartitionChoice> first = choice(incumbent_);
+    if (!optimum.found.empty())
+      if (std::optional<PartitionChoice> least = choice(optimum.found.front().chosen);
+          least && (!first || key(*least) <= key(*first)))
+        first = std::move(least);
+    if (!first) {  // costs that differ from call to call
+      result.reason = PartitionReason::limit;
+      return result;
+    }
+    result.best.push_back(*std::move(first));
+    if (!optimum.complete) result.work_gap = gap_of(result.best.front().value.work.value(), optimum.bound);
+    result.reason = result.gap > 0        ? PartitionReason::limit
+                    : result.work_gap > 0 ? PartitionReason::work_gap
+                                          : PartitionReason::optimal;
+    result.reach = result.best.front().value.slowest;
+    if (wanted > 1) keep_more(result, all_known ? std::move(optimum) : LeastWork{.complete = false});
+    return result;
+  }
+
+  [[nodiscard]] static std::pair<Seconds, Seconds> key(const PartitionChoice& choice) noexcept {
+    return {choice.value.slowest, choice.value.work};
+  }
+  [[nodiscard]] static double gap_of(double value, double bound) noexcept {
+    if (value <= bound) return 0;
+    return bound > 0 ? value / bound - 1 : kForever;
+  }
+
+  void start_from_incumbent() {
     std::vector<std::int32_t> chosen = labelling_.chosen(*options_.incumbent);
     auto value = evaluate(problem_, costs_, *options_.incumbent);
-    if (chosen.empty() || !value) return kForever;
+    if (chosen.empty() || !value) return;
     incumbent_ = std::move(chosen);
-    return value->slowest.value();
+    slowest_ = value->slowest.value();
   }
 
   // Times that could be a slowest pair: everything alive, known or bounded.
@@ -125,10 +154,10 @@ class Sweep {
     }
   }
 
-  // The least threshold at which propagation alone finds nothing wrong, from below.
-  std::optional<double> propagated_least(const Alive& all, double above, double most) {
+  // The least threshold at which propagation alone finds nothing wrong; below it all is refuted.
+  std::optional<double> propagated_least(const Alive& all, double most) {
     for (;;) {
-      const std::vector<double> times = thresholds(all, above, most);
+      const std::vector<double> times = thresholds(all, -kForever, most);
       std::size_t low = 0, high = times.size();  // the answer is in [low, high]
       while (low < high) {
         const std::size_t middle = (low + high) / 2;
@@ -138,6 +167,7 @@ class Sweep {
         else
           low = middle + 1;
       }
+      if (low > 0) refute(times[low - 1]);
       if (low == times.size()) return std::nullopt;
       Alive alive = all;
       static_cast<void>(propagation_.narrow(alive, times[low]));
@@ -148,60 +178,103 @@ class Sweep {
     }
   }
 
-  // Is there a partition within the limit? Fills incumbent_ when there is.
-  bool possible(const Alive& all, double limit) {
+  // Is there a partition within the limit? A new incumbent when there is.
+  Answer possible(const Alive& all, double limit) {
     Alive alive = all;
-    if (!narrow_timed(alive, limit)) return false;
+    if (!narrow_timed(alive, limit)) return refute(limit);
     std::vector<std::int32_t> found;
     // A small walk decides sooner than a long search.
     const auto dive = static_cast<std::int64_t>(2 * labelling_.stages());
     const std::int64_t nodes =
-        small_walk(alive, limit) ? std::min(options_.search_nodes, dive) : options_.search_nodes;
+        small_walk(alive) ? std::min(options_.search_nodes, dive) : options_.search_nodes;
     switch (propagation_.search(alive, limit, nodes, found)) {
       case Propagation::Answer::yes:
-        incumbent_ = std::move(found);
-        return true;
+        return accept(std::move(found));
       case Propagation::Answer::no:
-        return false;
+        return refute(limit);
       case Propagation::Answer::undecided:
         break;
     }
-    const LeastWork least = least_at(limit, 1, true);
-    if (!least.found.empty()) {
-      incumbent_ = least.found.front().chosen;
-      return true;
+    if (work_ < options_.work_limit) {
+      LeastWork least = least_at(limit, 1, true);
+      if (!least.found.empty()) return accept(std::move(least.found.front().chosen));
+      if (least.complete) return refute(limit);
     }
-    if (!least.complete) undecided_ = std::min(undecided_, limit);
-    return false;
+    undecided_ = std::min(undecided_, limit);
+    return Answer::undecided;
+  }
+  Answer refute(double limit) noexcept {
+    refuted_ = std::max(refuted_, limit);
+    return Answer::no;
+  }
+  Answer accept(std::vector<std::int32_t> found) {
+    incumbent_ = std::move(found);
+    slowest_ = slowest_of(incumbent_);
+    return Answer::yes;
   }
 
-  bool find_slowest(const Alive& all, double upper) {
-    std::optional<double> least = propagated_least(all, -kForever, upper);
-    if (!least) return false;
-    if (!possible(all, *least)) {
-      // Gallop over the thresholds, then bisect: each test times only what it needs. Timing moves values up,
-      // so at the end of the thresholds there may be new ones.
-      double bad_time = *least;
-      std::size_t stride = 1;
-      for (bool found = false; !found;) {
-        std::vector<double> times = thresholds(all, bad_time, upper);
-        std::erase_if(times, [&](double t) { return t <= bad_time; });
-        if (times.empty()) return false;
-        const double next = times[std::min(stride, times.size()) - 1];
-        found = possible(all, next);
-        if (!found) bad_time = next;
-        stride *= 2;
-      }
-      double good_time = slowest_of(incumbent_);
-      while (const auto middle = middle_threshold(all, bad_time, good_time)) {
-        if (possible(all, *middle))
-          good_time = slowest_of(incumbent_);
-        else
-          bad_time = *middle;
-      }
+  // Lowers slowest_ as far as the searches decide, and raises refuted_ towards it.
+  Answer find_slowest(const Alive& all) {
+    const double known = slowest_;  // by an incumbent that was given
+    const std::optional<double> least = propagated_least(all, known);
+    if (!least) return incumbent_.empty() ? Answer::no : Answer::yes;
+    const auto at = [&](double limit) { return limit < known ? possible(all, limit) : Answer::yes; };
+    Answer answer = at(*least);
+    if (answer == Answer::yes) return answer;
+    // Gallop over the thresholds, then bisect: each test times only what it needs. Timing moves values up,
+    // so at the end of the thresholds there may be new ones.
+    double tried = *least;  // up to here all is refuted or undecided
+    for (std::size_t stride = 1;; stride *= 2) {
+      std::vector<double> times = thresholds(all, tried, known);
+      std::erase_if(times, [&](double t) { return t <= tried; });
+      if (times.empty()) return answer == Answer::no ? Answer::no : find_any(all);
+      const double next = times[std::min(stride, times.size()) - 1];
+      answer = at(next);
+      if (answer == Answer::yes) break;
+      tried = next;
     }
-    slowest_ = slowest_of(incumbent_);
-    return true;
+    while (const auto middle = middle_threshold(all, tried, slowest_))
+      if (possible(all, *middle) != Answer::yes) tried = *middle;
+    if (undecided_ < slowest_) raise_refuted(all);
+    return answer;
+  }
+
+  // However slow, one is better than none: only places and memory count, so it asks for no times.
+  Answer find_any(const Alive& all) {
+    Alive alive = all;
+    std::vector<std::int32_t> found;
+    const auto nodes = kNodesPerStage * static_cast<std::int64_t>(labelling_.stages());
+    if (!propagation_.narrow(alive, kForever) ||
+        propagation_.search(alive, kForever, nodes, found) != Propagation::Answer::yes)
+      return Answer::undecided;
+    const std::optional<PartitionChoice> any = choice(found);
+    if (!any) return Answer::undecided;
+    incumbent_ = std::move(found);
+    slowest_ = any->value.slowest.value();
+    return Answer::yes;
+  }
+
+  // Below what is undecided something may yet be refuted, or found.
+  void raise_refuted(const Alive& all) {
+    double open = undecided_;
+    while (const auto middle = middle_threshold(all, refuted_, open)) {
+      const Answer answer = possible(all, *middle);
+      if (answer == Answer::yes) open = slowest_;
+      if (answer == Answer::undecided) open = *middle;
+    }
+  }
+
+  // What is within a limit was alive when that limit was refuted, so all of it was timed, and some time of
+  // every partition left is above it: the least there is.
+  [[nodiscard]] double proved_bound(const Alive& all) const {
+    Alive alive = all;
+    double bound = slowest_;
+    if (propagation_.narrow(alive, slowest_))
+      each_time(alive, [&](double time) {
+        if (time > refuted_) bound = std::min(bound, time);
+      });
+    if (options_.floor) bound = std::max(bound, std::min(options_.floor->value(), slowest_));
+    return bound < kForever ? bound : 0;
   }
 
   [[nodiscard]] double slowest_of(const std::vector<std::int32_t>& chosen) const {
@@ -230,10 +303,8 @@ class Sweep {
     return graph_ && graph_->fits() ? graph_.get() : nullptr;
   }
 
-  [[nodiscard]] bool small_walk(const Alive& alive, double limit) const {
-    if (!walk_ || !options_.walk) return false;
-    const Layers layers(labelling_, *walk_, alive, limit);
-    return layers.fits() && layers.cells() <= kSmallWalk;
+  [[nodiscard]] bool small_walk(const Alive& alive) const {
+    return walk_ && options_.walk && Layers::within(labelling_, *walk_, alive, kSmallWalk);
   }
 
   // The `keep` of least Σ within the limit, or any one.
@@ -263,15 +334,19 @@ class Sweep {
     const double widest = slowest_ * std::max(options_.widest, 1.0);
     const Alive all = propagation_.everything();
     double known = slowest_;  // the limit that `more` is of
+    bool decided = true;
     // Tries a limit; lowers it to what the partitions found stay within.
     const auto enough = [&](double& limit) {
       Alive alive = all;
       if (!narrow_timed(alive, limit)) return false;
-      const auto answer = small_walk(alive, limit)
+      const auto answer = small_walk(alive)
                               ? Propagation::Answer::undecided
                               : propagation_.at_least(alive, limit, options_.search_nodes, options_.keep);
       if (answer != Propagation::Answer::undecided) return answer == Propagation::Answer::yes;
-      LeastWork least = least_at(limit, wanted);
+      LeastWork least;
+      least.complete = work_ < options_.work_limit;
+      if (least.complete) least = least_at(limit, wanted);
+      decided = decided && (least.complete || least.found.size() >= wanted);
       if (least.found.size() < wanted) return false;
       limit = 0;
       for (const LeastWork::Found& found : least.found) limit = std::max(limit, slowest_of(found.chosen));
@@ -301,22 +376,25 @@ class Sweep {
       reach = good;
     }
     if (known != reach || !more.complete) more = least_at(reach, wanted);
-    if (!more.complete && result.reason == PartitionReason::optimal)
+    if (!(more.complete && decided) && result.reason == PartitionReason::optimal)
       result.reason = PartitionReason::work_gap;
     double slowest = result.best.front().value.slowest.value();
     for (const LeastWork::Found& found : more.found) {
-      PartitionChoice next = choice(found.chosen);
-      slowest = std::max(slowest, next.value.slowest.value());
-      if (next.partition == result.best.front().partition) continue;
-      result.best.push_back(std::move(next));
+      std::optional<PartitionChoice> next = choice(found.chosen);
+      if (!next) continue;
+      slowest = std::max(slowest, next->value.slowest.value());
+      if (next->partition != result.best.front().partition) result.best.push_back(*std::move(next));
     }
     result.reach = Seconds(slowest);
   }
 
-  PartitionChoice choice(const std::vector<std::int32_t>& chosen) {
-    PartitionChoice out{.partition = labelling_.partition(chosen)};
-    if (auto value = evaluate(problem_, costs_, out.partition)) out.value = *value;
-    return out;
+  // Nothing where the checker refuses it.
+  std::optional<PartitionChoice> choice(const std::vector<std::int32_t>& chosen) {
+    if (chosen.empty()) return std::nullopt;
+    Partition partition = labelling_.partition(chosen);
+    const Result<PartitionValue> value = evaluate(problem_, costs_, partition);
+    if (!value) return std::nullopt;
+    return PartitionChoice{std::move(partition), *value};
   }
 
   const PartitionProblem& problem_;
@@ -329,9 +407,10 @@ class Sweep {
   std::unique_ptr<WalkGraph> graph_;  // over layers_
   double graph_limit_ = -1;
   std::int64_t graph_timed_ = -1;
-  std::vector<std::int32_t> incumbent_;  // the last one found
-  double slowest_ = 0;
-  double undecided_ = kForever;  // the least limit at which no search came to an end
+  std::vector<std::int32_t> incumbent_;  // the best found; every one has a faster slowest pair than the last
+  double slowest_ = kForever;            // its slowest pair
+  double refuted_ = -kForever;           // the greatest limit that no partition stays within
+  double undecided_ = kForever;          // the least limit at which no search came to an end
   std::int64_t work_ = 0;
 };
 
@@ -339,6 +418,8 @@ class Sweep {
 
 PartitionResult solve_sweep(const PartitionProblem& problem, StageCosts& costs,
                             const PartitionOptions& options) {
+  if (std::optional<std::string> words = too_big(problem))
+    return {.reason = PartitionReason::too_big, .obstacle = *std::move(words)};
   return Sweep(problem, costs, options).run();
 }
 

@@ -103,13 +103,13 @@ void WalkGraph::grow(const std::vector<std::vector<std::uint8_t>>& ends) {
         number[to] = 0;
         here.steps.push_back({static_cast<std::int32_t>(to), steps.value(exit), work});
       }
+      if (total + here.steps.size() > kMostSteps) {
+        fits_ = false;
+        return;
+      }
     }
     here.first.push_back(here.steps.size());
     total += here.steps.size();
-    if (total > kMostSteps) {
-      fits_ = false;
-      return;
-    }
     for (std::size_t cell = 0; cell < number.size(); ++cell) {
       if (number[cell] < 0) continue;
       number[cell] = static_cast<std::int32_t>(next.cell.size());

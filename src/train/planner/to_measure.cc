@@ -74,10 +74,7 @@ class Planner {
 
  private:
   [[nodiscard]] static MeasureOptions with(const MeasureReport& report, std::int32_t most) {
-    return {.composed_error = report.composed_error,
-            .measured_error = report.measured_error,
-            .tolerance = report.tolerance,
-            .most = most};
+    return {.composed_error = report.composed_error, .tolerance = report.tolerance, .most = most};
   }
 
   // A pair at another speed is another measurement.
@@ -109,8 +106,9 @@ class Planner {
       if (!distinct.try_emplace(signature, true).second) continue;
       const auto value = measured_.measured(query);
       if (!value) continue;
-      known_[std::move(signature)] = value->median;
-      out.measured_error = std::max(out.measured_error, value->error);
+      const double error = std::max(defaults.measured_error, value->error);
+      known_[std::move(signature)] = {value->median, error};
+      out.measured_error = std::max(out.measured_error, error);
     }
     out.distinct = std::ssize(distinct);
     out.measured = std::ssize(known_);

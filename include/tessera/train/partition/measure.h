@@ -1,6 +1,6 @@
 // Decision-directed profiling: which pairs are worth measuring, and when the choice is certain.
 //
-// A composed time is the truth within ± composed_error, a measured one within ± measured_error. The choice is
+// A composed time is the truth within ± composed_error, a measured one within ± its own error. The choice is
 // the partition whose slowest pair is fastest with every pair at its upper end. It is certain when no truth
 // within the errors makes another partition faster by more than the tolerance. Until then the pair is
 // measured that stands most in the way.
@@ -22,14 +22,18 @@ namespace tessera::train {
 /// A pair as the profile knows it: equal signatures share one measurement.
 using PairSignature = std::vector<std::int32_t>;
 
-/// What was measured, by signature; seconds.
-using MeasuredPairs = std::map<PairSignature, Seconds>;
+struct PairMeasurement {
+  Seconds time;
+  double error = 0.01;  ///< relative: the truth is within ± this
+};
+/// What was measured, by signature.
+using MeasuredPairs = std::map<PairSignature, PairMeasurement>;
 
 struct MeasureOptions {
   double composed_error = 0.15;  ///< hard bound on composed times (Tessera paper: tails to 15 %)
-  double measured_error = 0.01;
-  double tolerance = 0.01;     ///< of the slowest pair
-  std::int32_t most = 10'000;  ///< measurements planned ahead
+  double measured_error = 0.01;  ///< of the measurements planned
+  double tolerance = 0.01;       ///< of the slowest pair
+  std::int32_t most = 10'000;    ///< measurements planned ahead
 };
 
 struct PairToMeasure {
@@ -43,7 +47,7 @@ struct MeasurePlan {
   Partition choice;      ///< the fastest slowest pair with every pair at its upper end
   Seconds upper;         ///< its slowest pair, upper end
   Seconds lower;         ///< no partition is faster than this
-  std::string obstacle;  ///< when no partition satisfies the problem
+  std::string obstacle;  ///< when no partition satisfies the problem, or none was found
   /// What to measure, most useful first, if every measurement confirms the composed time; with `measure`
   /// given, what was measured. It may end before the choice is certain: serial times are not measured here,
   /// and two measured pairs as slow as each other may be apart by their errors, which can be more than the

@@ -34,8 +34,9 @@ struct PartitionOptions {
   /// Partitions whose slowest pair is up to this factor above the optimum may be among the best, when fewer
   /// have the optimum itself.
   double widest = 1.1;
-  std::int64_t work_limit = 50'000'000;  ///< states looked at, before Σ gets a stated gap
-  std::optional<Seconds> time_limit;     ///< milp only
+  /// States looked at, before Σ gets a stated gap, or the slowest pair where even that is not found sooner.
+  std::int64_t work_limit = 50'000'000;
+  std::optional<Seconds> time_limit;  ///< milp only
   bool least_work = true;  ///< milp only: also the least Σ at the least slowest pair, by a second programme
   // Shortcuts of the sweep; the answer is the same without them.
   std::int64_t search_nodes = 200;  ///< of a depth-first search before the walk decides
@@ -45,10 +46,11 @@ struct PartitionOptions {
 
 enum class PartitionReason : std::uint8_t {
   optimal,     ///< the slowest pair is proved; best[0] has the least Σ at it
-  work_gap,    ///< the slowest pair is proved, Σ only within work_gap
-  limit,       ///< stopped; see bound and gap
-  infeasible,  ///< see `obstacle`
-  too_big,     ///< brute force on too many partitions
+  work_gap,    ///< the slowest pair is proved; Σ only within work_gap, or what comes after best[0] not at all
+  limit,       ///< stopped; see bound and gap. `best` is empty when nothing was found, nor ruled out
+  infeasible,  ///< proved; see `obstacle`
+  too_big,     ///< brute force on too many partitions; the sweep on more than 64 places of a boundary, or on
+               ///< more pairs of ranges than it keeps in memory
 };
 [[nodiscard]] std::string_view name(PartitionReason reason) noexcept;
 
@@ -59,16 +61,19 @@ struct PartitionChoice {
 
 struct PartitionResult {
   PartitionReason reason = PartitionReason::infeasible;
-  /// First the optimum: the least slowest pair, of those the least Σ, of those the first boundaries. Then, by
-  /// (Σ, boundaries), the `keep` partitions of least Σ whose slowest pair is at most `reach`, the optimum
-  /// left out where it is one of them. The MILP returns the first alone, and of equal ones any.
+  /// First the optimum: the least slowest pair, of those the least Σ. Then, by Σ, the `keep` partitions of
+  /// least Σ whose slowest pair is at most `reach`, the optimum left out where it is one of them. Of those
+  /// with equal Σ, also at the end of the `keep`, brute force takes the first boundaries and the sweep any,
+  /// but always the same. The MILP returns the first alone, and of equal ones any.
   std::vector<PartitionChoice> best;
   /// The least value that the slowest pairs of `keep` partitions stay within, but at most widest · optimum.
   Seconds reach;
-  Seconds bound;         ///< no partition has a faster slowest pair
-  double gap = 0;        ///< best[0] slowest / bound − 1
-  double work_gap = 0;   ///< of Σ at the optimal slowest pair
-  std::string obstacle;  ///< the constraint that cannot be met, and by how much
+  Seconds bound;        ///< no partition has a faster slowest pair
+  double gap = 0;       ///< best[0] slowest / bound − 1
+  double work_gap = 0;  ///< of Σ at the optimal slowest pair
+  /// Why `best` is empty: the constraint that cannot be met, and by how much; or what was too much to look
+  /// at.
+  std::string obstacle;
   // What it took.
   std::int64_t variables = 0;         ///< y and z of the MILP over these places
   std::int64_t variables_pruned = 0;  ///< milp only: the same after pruning by the incumbent
@@ -87,8 +92,9 @@ struct PartitionResult {
 [[nodiscard]] std::int64_t count_variables(const PartitionProblem& problem, StageCosts& costs, Seconds most);
 
 /// Solves around a center, and again around the result while that touches the rim of the window. The center
-/// is first moved to the nearest legal partition. Where nothing in a window fits the memory, the next center
-/// is what exceeds it least. An incumbent counts in windows that hold it.
+/// is first moved to the nearest legal partition. Where nothing in a window fits the memory, or nothing is
+/// found that does, the next center is what exceeds it least. An incumbent counts in windows that hold it.
+/// What one window has found is not lost to a later one that finds nothing.
 struct WindowOptions {
   PartitionOptions solve;
   std::int32_t window = 2;   ///< blocks to each side

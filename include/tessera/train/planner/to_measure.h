@@ -35,7 +35,8 @@ struct PairToProfile {
 
 struct MeasureReport {
   std::string model, device, schedule;
-  double composed_error = 0, measured_error = 0, tolerance = 0;  ///< relative
+  double composed_error = 0, tolerance = 0;  ///< relative
+  double measured_error = 0;  ///< relative; the largest of what is measured, each is taken with its own
   /// The choice is within the tolerance of the best, with what is measured now.
   bool certain = false;
   double regret = 0;  ///< the choice's slowest pair is at most this much above the best one's; relative
