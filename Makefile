@@ -23,6 +23,7 @@ build: setup
 test: build
 	ctest --preset release -j $(JOBS)
 	.venv/bin/python -m pytest -q tests/python
+	tools/test_torch.sh
 
 lint: setup-dev
 	tools/lint.sh

@@ -23,7 +23,7 @@ for seeds in "$build"/fuzz_*.seeds; do
   [ -x "$target" ] || continue
   mkdir -p "$work/$name/corpus" "$build/crashes"
   while read -r folder; do
-    [ -d "$folder" ] && find "$folder" -maxdepth 1 \( -name '*.json' -o -name '*.yaml' \) -exec cp -t "$work/$name/corpus" {} +
+    [ -d "$folder" ] && find "$folder" -maxdepth 1 \( -name '*.json' -o -name '*.yaml' -o -name '*.csv' -o -name '*.txt' \) -exec cp -t "$work/$name/corpus" {} +
   done < "$seeds"
   if ! LLVM_PROFILE_FILE="$work/$name/profile" "$target" -runs="$count" -seed=1 -max_len=65536 -timeout=10 \
       -rss_limit_mb=2048 -malloc_limit_mb=512 -print_final_stats=1 -verbosity=0 \

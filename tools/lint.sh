@@ -13,6 +13,7 @@ echo "ruff"
 .venv/bin/ruff format -q --check tools tests
 echo "mypy"
 .venv/bin/mypy --strict tools tests/python
+.venv/bin/mypy --strict tests/torch
 echo "clang-tidy"
 cmake --preset tidy > /dev/null
 # Sources only: tests and benches repeat the same headers, and gtest's macros are not ours to mend.

@@ -2,6 +2,8 @@
 # Installs what the build and the tests need, when it is missing: Debian packages, and a .venv for Python.
 #   tools/setup.sh          to build, test and run
 #   tools/setup.sh --dev    also linters, sanitizer and fuzzing tools
+#   tools/setup.sh --torch  also PyTorch: its CPU build. Exits with 3 where pip finds none;
+#                           with TESSERA_TORCH=required it then takes any build, which may bring gigabytes of CUDA
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -44,4 +46,25 @@ if ! cmp -s "$requirements" .venv/requirements.installed; then
   python3 -m venv .venv
   .venv/bin/python -m pip install -q --disable-pip-version-check -r "$requirements"
   cp "$requirements" .venv/requirements.installed
+fi
+
+if [ "${1:-}" = --torch ]; then
+  # The first line is PyTorch itself.
+  mapfile -t pins < requirements-torch.txt
+  # PyTorch that is there already is good as it is, whichever build.
+  if ! .venv/bin/python - "${pins[@]}" 2> /dev/null << 'END'
+import sys
+from importlib.metadata import version
+sys.exit(any(version(name).split("+")[0] != wanted for name, wanted in (pin.split("==") for pin in sys.argv[1:])))
+END
+  then
+    echo "setup: installing ${pins[*]}"
+    install=(.venv/bin/python -m pip install -q --disable-pip-version-check --retries 1)
+    if ! "${install[@]}" "${pins[0]}+cpu" "${pins[@]:1}" 2> .venv/torch.log; then
+      if [ "${TESSERA_TORCH:-}" != required ] || ! "${install[@]}" "${pins[@]}" 2>> .venv/torch.log; then
+        tail -n 1 .venv/torch.log >&2
+        exit 3
+      fi
+    fi
+  fi
 fi

@@ -12,7 +12,7 @@
 
 namespace tessera::apps {
 
-void JobFlags::declare(CLI::App& command) {
+void JobFlags::declare(CLI::App& command, bool letters) {
   constexpr std::array<std::array<const char*, 3>, 15> flags{{
       {"--gpus", "cluster.gpus", "number of GPUs"},
       {"--gpu", "cluster.preset", "GPU preset, such as H100"},
@@ -32,7 +32,14 @@ void JobFlags::declare(CLI::App& command) {
   }};
   for (const auto& [flag, key, help] : flags) {
     named_.push_back(std::make_unique<Named>(Named{.key = key, .value = {}}));
-    command.add_option(flag, named_.back()->value, help)->group("Over the job file");
+    const std::string_view key_of(key);
+    const std::string_view letter = !letters                          ? ""
+                                    : key_of == "layout.pp"           ? "-p,"
+                                    : key_of == "layout.vp"           ? "-v,"
+                                    : key_of == "layout.microbatches" ? "-m,"
+                                    : key_of == "schedule.group"      ? "-n,"
+                                                                      : "";
+    command.add_option(std::string(letter) + flag, named_.back()->value, help)->group("Over the job file");
   }
   command.add_option("--set", set_, "any key, as in --set layout.dtype=fp8")
       ->group("Over the job file")

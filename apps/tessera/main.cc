@@ -33,12 +33,13 @@ int main(int argc, char** argv) {
   tessera::apps::add_simulate(app, common, outcome);
   tessera::apps::add_check(app, common, outcome);
   tessera::apps::add_export(app, common, outcome);
+  tessera::apps::add_schedules(app, common, outcome);
   tessera::apps::add_profile(app, common, outcome);
   // The parser itself only says that a command is missing.
   if (argc > 1 && argv[1][0] != '-' && !has_command(app, argv[1]))
-    return report(
-        tessera::Error{.message = std::string("there is no command ") + argv[1],
-                       .hint = "Commands are import, plan, pair, simulate, check, export and profile."});
+    return report(tessera::Error{
+        .message = std::string("there is no command ") + argv[1],
+        .hint = "Commands are import, plan, pair, simulate, check, export, schedules and profile."});
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& failure) {

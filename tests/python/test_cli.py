@@ -31,7 +31,19 @@ def test_plan_prints_what_the_golden_text_says(job: str, tessera: Run) -> None:
     expect_golden(result.stdout, f"plan-{job}.txt")
 
 
-COMMANDS = ["", "import", "plan", "pair", "simulate", "check", "export", "profile", "profile list", "profile add"]
+COMMANDS = [
+    "",
+    "import",
+    "plan",
+    "pair",
+    "simulate",
+    "check",
+    "export",
+    "schedules",
+    "profile",
+    "profile list",
+    "profile add",
+]
 
 
 @pytest.mark.parametrize("command", COMMANDS)

@@ -106,10 +106,21 @@ Status check_dtype(const CostInput& input) {
                                 known, name(dtype))});
 }
 
+Status check_host_link(const CostInput& input) {
+  const bool offloads = std::ranges::any_of(input.layout->layer_memory,
+                                            [](const LayerMemory& entry) { return entry.offload > 0; });
+  if (!offloads || input.cluster->gpu.host_link.value() > 0) return {};
+  return std::unexpected(
+      Error{.key = "layout.offload",
+            .message = fmt::format("{} has no figure for its link to the host", input.cluster->gpu.name),
+            .hint = "Give one as cluster.host_link_gb, or offload nothing."});
+}
+
 }  // namespace
 
 Result<ModelCost> price_model(const CostInput& input) {
   TESSERA_CHECK(check_dtype(input));
+  TESSERA_CHECK(check_host_link(input));
   Context context(input);
   const ModelSpec& model = *input.model;
   ModelCost out;

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <set>
 #include <tuple>
+#include <utility>
 
 #include "tessera/train/schedule/check_schedule.h"
 
@@ -103,10 +104,17 @@ Status check_sizes(const ExecutionPlan& plan) {
   const std::int64_t pipelines = plan.actions.pipelines;
   if (pipelines < 1 || plan.layout.stages() % pipelines != 0)
     return at("actions", fmt::format("{} stages are not {} pipelines of equal length", stages, pipelines));
-  if (plan.actions.microbatches * pipelines != plan.layout.microbatches)
+  if (const std::vector<bool>& shadow = plan.actions.shadow;
+      !shadow.empty() && std::cmp_not_equal(shadow.size(), plan.actions.microbatches * pipelines))
+    return at("actions", fmt::format("{} microbatches are told to be shadows or not, but there are {}",
+                                     shadow.size(), plan.actions.microbatches * pipelines));
+  if (plan.actions.real_microbatches() != plan.layout.microbatches)
     return at("actions",
-              fmt::format("{} microbatches{}, but layout.microbatches is {}", plan.actions.microbatches,
+              fmt::format("{} microbatches{}{}, but layout.microbatches is {}", plan.actions.microbatches,
                           pipelines == 1 ? "" : fmt::format(" in each of {} pipelines", pipelines),
+                          plan.actions.shadow.empty()
+                              ? ""
+                              : fmt::format(", {} of them no shadows", plan.actions.real_microbatches()),
                           plan.layout.microbatches));
   if (plan.partition.stages.size() != stages)
     return at("partition", fmt::format("{} stages, but pp · vp is {}", plan.partition.stages.size(), stages));
@@ -194,14 +202,15 @@ Status check_pairs(const ExecutionPlan& plan) {
   }
   std::set<std::tuple<StageId, StageId, ActionKind>> seen;
   for (std::size_t r = 0; r < plan.actions.ranks.size(); ++r) {
-    for (const Action& action : plan.actions.ranks[r]) {
-      if (action.kind != ActionKind::overlap ||
-          !seen.emplace(action.stage, action.backward_stage, action.backward_kind).second)
+    for (const Action& cell : plan.actions.ranks[r]) {
+      const auto action = plan.actions.real_part(cell);
+      if (!action || action->kind != ActionKind::overlap ||
+          !seen.emplace(action->stage, action->backward_stage, action->backward_kind).second)
         continue;
-      if (auto run = pair_run(plan, action); !run) {
+      if (auto run = pair_run(plan, *action); !run) {
         Error error = std::move(run).error();
-        error.key = fmt::format("pairs: stage {} forward, stage {} backward", action.stage.value(),
-                                action.backward_stage.value());
+        error.key = fmt::format("pairs: stage {} forward, stage {} backward", action->stage.value(),
+                                action->backward_stage.value());
         return std::unexpected(std::move(error));
       }
     }

@@ -175,14 +175,37 @@ Result<PlanBlock> read_block(Cursor node, std::size_t costs) {
   return block;
 }
 
+// Few plans have shadows: an empty list is refused, so that equal plans have equal files.
+Status read_shadows(Cursor actions, ActionList& list) {
+  const auto shadows = actions.find("shadows");
+  if (!shadows) return {};
+  if (!shadows->is_list() || shadows->size() == 0)
+    return shadows->error("expected the numbers of the shadow microbatches",
+                          "For example [0, 9]; leave the key out when there are none.");
+  const std::int64_t all = std::int64_t{list.microbatches} * list.pipelines;
+  if (all > kMost)
+    return shadows->error(
+        fmt::format("{} microbatches in {} pipelines; expected at most {} with shadows among them",
+                    list.microbatches, list.pipelines, kMost));
+  list.shadow.assign(static_cast<std::size_t>(all), false);
+  for (std::size_t i = 0; i < shadows->size(); ++i) {
+    TESSERA_TRY(const std::int64_t number, shadows->item(i).integer(0, all - 1));
+    if (list.shadow[static_cast<std::size_t>(number)])
+      return shadows->item(i).error(fmt::format("microbatch {} is there twice", number));
+    list.shadow[static_cast<std::size_t>(number)] = true;
+  }
+  return {};
+}
+
 Status read_actions(Cursor root, ExecutionPlan& plan) {
   TESSERA_TRY(const Cursor node, root.required_map("actions"));
-  TESSERA_CHECK(node.only_keys({"microbatches", "pipelines", "rank_of_stage", "ranks"}));
+  TESSERA_CHECK(node.only_keys({"microbatches", "pipelines", "shadows", "rank_of_stage", "ranks"}));
   const auto stages = static_cast<std::int64_t>(plan.partition.stages.size());
   TESSERA_TRY(plan.actions.microbatches, small(node, "microbatches", 1, kMost));
   if (node.present("pipelines")) {
     TESSERA_TRY(plan.actions.pipelines, small(node, "pipelines", 1, stages));
   }
+  TESSERA_CHECK(read_shadows(node, plan.actions));
   TESSERA_TRY(const Cursor map, node.required_list("rank_of_stage"));
   if (static_cast<std::int64_t>(map.size()) != stages)
     return map.error(fmt::format("{} ranks for {} stages", map.size(), stages));

@@ -117,6 +117,12 @@ std::string write_plan(const ExecutionPlan& plan) {
   out.line("actions:");
   out.line("  microbatches: {}", plan.actions.microbatches);
   if (plan.actions.pipelines != 1) out.line("  pipelines: {}", plan.actions.pipelines);
+  if (!plan.actions.shadow.empty()) {
+    std::string shadows;
+    for (std::size_t i = 0; i < plan.actions.shadow.size(); ++i)
+      if (plan.actions.shadow[i]) shadows += fmt::format("{}{}", shadows.empty() ? "" : ", ", i);
+    out.line("  shadows: [{}]", shadows);
+  }
   std::string ranks;
   for (const RankId rank : plan.actions.rank_of_stage)
     ranks += fmt::format("{}{}", ranks.empty() ? "" : ", ", rank.value());

@@ -82,17 +82,31 @@ Json search_json(const PartitionSearch& search) {
   const bool found = !solved.best.empty();
   return {{"reason", name(solved.reason)},
           {"obstacle", solved.obstacle},
-          {"slowest_pair_bound_seconds", solved.bound.value()},
+          {"slowest_pair_bound_seconds", found ? Json(solved.bound.value()) : Json()},
           {"slowest_pair_best_seconds", found ? Json(solved.best.front().value.slowest.value()) : Json()},
           {"slowest_pair_gap", solved.gap},
-          {"slowest_pair_seconds", search.chosen_slowest.value()},
-          {"serial_slowest_pair_seconds", search.serial_slowest.value()},
+          {"slowest_pair_seconds", found ? Json(search.chosen_slowest.value()) : Json()},
+          {"serial_slowest_pair_seconds", found ? Json(search.serial_slowest.value()) : Json()},
+          {"serial_legal", search.serial_legal},
           {"serial_iteration_seconds", search.serial.iteration.value()},
           {"best_slowest_pair_iteration_seconds", search.proxy.iteration.value()},
           {"simulated", search.simulated},
           {"descents", search.descents},
           {"signatures", search.signatures},
           {"moved", moved}};
+}
+
+Json fillings_json(const PlanReport& report) {
+  Json out = Json::array();
+  for (const FillingCandidate& each : report.fillings)
+    out.push_back({{"group", each.filling.group},
+                   {"microbatches", each.filling.microbatches},
+                   {"shadows", each.filling.shadows},
+                   {"placement", each.placement},
+                   {"iteration_seconds", each.iteration.value()},
+                   {"peak_memory_bytes", each.peak_memory.value()},
+                   {"usable", each.usable}});
+  return out;
 }
 
 Json memory_json(const MemoryDecision& memory) {
@@ -107,6 +121,8 @@ Json memory_json(const MemoryDecision& memory) {
     return out;
   };
   return {{"peak_without_bytes", memory.without.value()},
+          {"iteration_without_seconds",
+           memory.iteration_without ? Json(memory.iteration_without->value()) : Json()},
           {"taken", list(memory.taken)},
           {"left", list(memory.left)}};
 }
@@ -136,6 +152,7 @@ std::string plan_json(const PlanReport& report, const Job& job) {
                  {"serial_balanced", report.serial ? figures_json(*report.serial) : Json()},
                  {"even", figures_json(report.even)},
                  {"partition_search", report.search ? search_json(*report.search) : Json()},
+                 {"fillings", fillings_json(report)},
                  {"memory_decision", report.memory ? memory_json(*report.memory) : Json()},
                  {"partition", partition_json(report.plan)},
                  {"ranks", ranks_json(report.plan, report.simulated)},

@@ -47,7 +47,8 @@ std::string figures_table(const PlanReport& report) {
     table.row(std::move(cells));
   };
   const PlanFigures& f = report.figures;
-  std::vector<std::string> top{"", "even split,", report.search ? "serial balance," : "same partition,"};
+  const bool searched = report.search && report.search->serial_legal;
+  std::vector<std::string> top{"", "even split,", searched ? "serial balance," : "same partition,"};
   std::vector<std::string> below{"", "no overlap", "no overlap"};
   if (report.serial) {
     top.emplace_back("serial balance,");
@@ -143,6 +144,13 @@ std::string pairs_sentence(const PlanReport& report) {
       pairs.size(), optimal, 100 * worst, comp > 0 ? 100 * comm / comp : 0.0);
 }
 
+std::string partition_gain(double gain) {
+  if (gain < -0.0005)
+    return fmt::format(" Serial balance would be {:.1f} % faster, but does not fit.",
+                       100 * (1 / (1 + gain) - 1));
+  return fmt::format(" The partition adds {:.1f} %.", 100 * std::max(gain, 0.0));
+}
+
 // What hiding gains, at one partition, and what the partition gains, with the same hiding.
 std::string gain_sentence(const PlanReport& report) {
   if (report.plan.pairs.empty()) return {};
@@ -162,9 +170,7 @@ std::string gain_sentence(const PlanReport& report) {
         "{:.1f} % is).",
         100 * gain, 100 * share, 100 * overlapped.exposed_ep);
   }
-  if (report.serial)
-    out += fmt::format(" The partition adds {:.1f} %.",
-                       100 * (report.serial->iteration / report.figures.iteration - 1));
+  if (report.serial) out += partition_gain(report.serial->iteration / report.figures.iteration - 1);
   return out + "\n";
 }
 

@@ -58,10 +58,20 @@ std::string audit_text(const std::string& file, const ExecutionPlan& plan, const
   return out;
 }
 
+namespace {
+
+std::string microbatches_text(const ExecutionPlan& plan) {
+  const std::int64_t shadows = std::ranges::count(plan.actions.shadow, true);
+  return fmt::format("{} microbatches{}", plan.layout.microbatches,
+                     shadows == 0 ? "" : fmt::format(" and {} shadows", shadows));
+}
+
+}  // namespace
+
 std::string simulation_text(const ExecutionPlan& plan, const SimulateResult& result, const TextStyle&) {
   const PlanFigures f = figures("plan", plan, result);
-  std::string out = fmt::format("{} on {}   PP {} × VP {}   {} microbatches   {}\n", plan.model, plan.device,
-                                plan.layout.pp, plan.layout.vp, plan.actions.microbatches, plan.schedule);
+  std::string out = fmt::format("{} on {}   PP {} × VP {}   {}   {}\n", plan.model, plan.device,
+                                plan.layout.pp, plan.layout.vp, microbatches_text(plan), plan.schedule);
   out += fmt::format("  iteration {:.6f} s   lower bound {:.6f} s ({:.1f} % below)   pipeline {:.6f} s\n",
                      result.iteration.value(), result.lower_bound.value(),
                      result.iteration.value() > 0 ? 100 * (1 - result.lower_bound / result.iteration) : 0.0,

@@ -54,8 +54,8 @@ std::vector<LiveVector> extreme(const std::vector<LiveVector>& vectors) {
 }
 
 // Replays one rank. `place` is a stage's entry in the rank's vectors.
-std::vector<LiveVector> live_vectors(const std::vector<Action>& actions, std::size_t stages_of_rank,
-                                     const std::vector<std::size_t>& place) {
+std::set<LiveVector> live_vectors(const ActionList& list, std::size_t rank, std::size_t stages_of_rank,
+                                  const std::vector<std::size_t>& place) {
   LiveVector live(stages_of_rank, 0);
   std::set<LiveVector> seen{live};
   bool grown = false;  // only the last of several forwards in a row can be a maximum
@@ -64,7 +64,10 @@ std::vector<LiveVector> live_vectors(const std::vector<Action>& actions, std::si
     grown = false;
     --live[place[stage.index()]];
   };
-  for (const Action& action : actions) {
+  for (const Action& cell : list.ranks[rank]) {
+    const std::optional<Action> real = list.real_part(cell);
+    if (!real) continue;
+    const Action& action = *real;
     const bool pair = action.kind == ActionKind::overlap;
     if (pair || action.kind == ActionKind::forward) {
       ++live[place[action.stage.index()]];
@@ -75,33 +78,66 @@ std::vector<LiveVector> live_vectors(const std::vector<Action>& actions, std::si
       free_one(pair ? action.backward_stage : action.stage);
   }
   if (grown) seen.insert(live);
-  return extreme(pareto_maximal(seen));
+  return seen;
+}
+
+// Ranks with the same stages as one.
+struct Folded {
+  std::size_t ranks = 0;
+  std::vector<std::size_t> rank;      // of the list's ranks
+  std::vector<RankId> rank_of_stage;  // of the stages of one pipeline
+};
+Folded fold(const ActionList& actions) {
+  const std::size_t stages = actions.stages() / static_cast<std::size_t>(std::max(actions.pipelines, 1));
+  std::vector<std::set<std::size_t>> holds(actions.ranks.size());
+  for (std::size_t s = 0; s < actions.stages(); ++s)
+    holds[actions.rank_of_stage[s].index()].insert(s % stages);
+  Folded out;
+  for (std::size_t r = 0; r < holds.size(); ++r) {
+    const auto twin = std::ranges::find(holds, holds[r]);
+    const auto first = static_cast<std::size_t>(twin - holds.begin());
+    // Ranks that hold nothing are not alike in anything that matters.
+    out.rank.push_back(first < r && actions.pipelines > 1 ? out.rank[first] : out.ranks++);
+  }
+  for (std::size_t s = 0; s < stages; ++s)
+    out.rank_of_stage.emplace_back(static_cast<std::int64_t>(out.rank[actions.rank_of_stage[s].index()]));
+  return out;
 }
 
 }  // namespace
 
 OverlapGraph overlap_graph(const ActionList& actions) {
+  const Folded folded = fold(actions);
   OverlapGraph out;
-  out.rank_of_stage = actions.rank_of_stage;
-  const std::size_t stages = actions.stages();
+  out.rank_of_stage = folded.rank_of_stage;
+  const std::size_t stages = folded.rank_of_stage.size();
+  const auto one = [&](StageId stage) { return StageId(stage.value() % static_cast<std::int32_t>(stages)); };
 
   std::map<std::pair<StageId, StageId>, std::int64_t> pairs;
-  for (const std::vector<Action>& rank : actions.ranks)
-    for (const Action& action : rank)
-      if (action.kind == ActionKind::overlap) ++pairs[{action.stage, action.backward_stage}];
   std::vector<char> paired(stages, 0);
+  for (const std::vector<Action>& rank : actions.ranks) {
+    std::map<std::pair<StageId, StageId>, std::int64_t> of_rank;
+    for (const Action& cell : rank)
+      if (const auto action = actions.real_part(cell); action && action->kind == ActionKind::overlap)
+        ++of_rank[{one(action->stage), one(action->backward_stage)}];
+    for (const auto& [pair, multiplicity] : of_rank) pairs[pair] = std::max(pairs[pair], multiplicity);
+  }
   for (const auto& [pair, multiplicity] : pairs) {
     out.edges.push_back({pair.first, pair.second, multiplicity});
     paired[pair.first.index()] = paired[pair.second.index()] = 1;
   }
   for (std::size_t s = 0; s < stages; ++s)
-    if (paired[s] == 0) out.alone.push_back({StageId(static_cast<std::int64_t>(s)), actions.microbatches});
+    if (const StageId stage(static_cast<std::int64_t>(s)); paired[s] == 0)
+      out.alone.push_back({stage, actions.real_microbatches(stage)});
 
-  std::vector<std::size_t> place(stages, 0);
-  std::vector<std::size_t> count(actions.ranks.size(), 0);
-  for (std::size_t s = 0; s < stages; ++s) place[s] = count[actions.rank_of_stage[s].index()]++;
+  std::vector<std::size_t> place(actions.stages(), 0);
+  std::vector<std::size_t> count(folded.ranks, 0);
+  for (std::size_t s = 0; s < actions.stages(); ++s)
+    place[s] = s < stages ? count[folded.rank_of_stage[s].index()]++ : place[s - stages];
+  std::vector<std::set<LiveVector>> live(folded.ranks);
   for (std::size_t r = 0; r < actions.ranks.size(); ++r)
-    out.live.push_back(live_vectors(actions.ranks[r], count[r], place));
+    live[folded.rank[r]].merge(live_vectors(actions, r, count[folded.rank[r]], place));
+  for (const std::set<LiveVector>& seen : live) out.live.push_back(extreme(pareto_maximal(seen)));
   return out;
 }
 

@@ -31,11 +31,12 @@ Result<std::optional<MtpRule>> mtp_rule(const ModelSpec& model, std::span<const 
   out.last =
       static_cast<std::int32_t>(std::find_if_not(first, model.blocks.end(), is_mtp) - model.blocks.begin());
   const auto stages = static_cast<std::int32_t>(rank_of_stage.size());
-  const bool one_rank = std::ranges::all_of(rank_of_stage, [](RankId r) { return r == RankId(0); });
+  // Of rank 0 the rule speaks where stages go round; where they come back to it, the last stage is there.
+  const bool rank_0 = !rank_of_stage.empty() && rank_of_stage.back() == RankId(0);
   const auto may_hold = [&](std::int32_t s) {
     const RankId rank = rank_of_stage[static_cast<std::size_t>(s)];
     const auto later = rank_of_stage.subspan(static_cast<std::size_t>(s) + 1);
-    return (one_rank || rank != RankId(0)) && std::ranges::find(later, rank) == later.end();
+    return (rank_0 || rank != RankId(0)) && std::ranges::find(later, rank) == later.end();
   };
   out.highest = stages - 1;
   while (out.highest >= 0 && !may_hold(out.highest)) --out.highest;

@@ -11,6 +11,7 @@
 #include "tessera/core/base/text.h"
 #include "tessera/core/model/count.h"
 #include "tessera/train/overlap/pair_table.h"
+#include "tessera/train/schedule/shadow.h"
 
 namespace tessera::train {
 
@@ -46,7 +47,7 @@ BlockCost hand_given_stage(std::size_t stage, const StageDurations& given) {
 Status apply_stage_durations(const Job& job, ExecutionPlan& plan) {
   const std::vector<BlockCost> priced = std::move(plan.costs);
   plan.costs.clear();
-  for (std::size_t s = 0; s < plan.partition.stages.size(); ++s) {
+  for (std::size_t s = 0; s < job.stage_durations.size(); ++s) {
     const BlockRange range = plan.partition.stages[s];
     const StageDurations& given = job.stage_durations[s];
     if (range.begin == range.end && given.forward + given.backward + given.weight > Seconds(0))
@@ -145,6 +146,8 @@ std::string layout_fingerprint(const ExecutionPlan& plan) {
   }
   for (const BlockRange& range : plan.partition.stages)
     bytes += fmt::format(";{}-{}", range.begin, range.end);
+  for (std::size_t m = 0; m < plan.actions.shadow.size(); ++m)
+    if (plan.actions.shadow[m]) bytes += fmt::format(";shadow {}", m);
   return fingerprint(bytes);
 }
 
@@ -161,9 +164,11 @@ std::vector<std::pair<StageId, StageId>> overlapped(const ActionList& actions) {
   std::set<std::pair<StageId, StageId>> seen;
   std::vector<std::pair<StageId, StageId>> in_order;
   for (const auto& rank : actions.ranks)
-    for (const Action& action : rank)
-      if (action.kind == ActionKind::overlap && seen.emplace(action.stage, action.backward_stage).second)
-        in_order.emplace_back(action.stage, action.backward_stage);
+    for (const Action& cell : rank)
+      if (const auto action = actions.real_part(cell);
+          action && action->kind == ActionKind::overlap &&
+          seen.emplace(action->stage, action->backward_stage).second)
+        in_order.emplace_back(action->stage, action->backward_stage);
   return in_order;
 }
 
@@ -244,9 +249,12 @@ void add_rank_costs(const Job& job, const PricedJob& priced, ExecutionPlan& plan
 
 Result<PricedJob> price_job(const Job& job) {
   PricedJob out;
+  auto layout = std::make_shared<Layout>(job.layout);
+  if (traits(job.schedule).placement == StagePlacement::two_ways) layout->dp *= 2;
+  out.layout = std::move(layout);
   out.input = CostInput{.model = &job.model,
                         .cluster = &job.cluster,
-                        .layout = &job.layout,
+                        .layout = out.layout.get(),
                         .software = job.software,
                         .constants = job.constants,
                         .table = job.tables ? &KernelTable::builtin() : nullptr};
@@ -278,32 +286,57 @@ std::vector<Seconds> serial_times(const ModelSpec& model, const ModelCost& cost)
   return out;
 }
 
-std::int32_t group_size(const Job& job) {
-  const auto pp = static_cast<std::int32_t>(job.layout.pp);
-  if (job.group != 0) return job.group;
-  if (job.layout.vp == 1 || !traits(job.schedule).groups) return pp;
-  const std::vector<std::int32_t> legal =
-      legal_groups(pp, static_cast<std::int32_t>(job.layout.microbatches));
-  return legal.empty() ? pp : legal.front();
+TemplateSizes template_sizes(const Job& job, Template schedule) {
+  TemplateSizes out{.pp = static_cast<std::int32_t>(job.layout.pp),
+                    .vp = static_cast<std::int32_t>(job.layout.vp),
+                    .microbatches = static_cast<std::int32_t>(job.layout.microbatches),
+                    .group = job.group != 0 ? job.group : static_cast<std::int32_t>(job.layout.pp)};
+  if (!traits(schedule).groups || out.vp == 1) return out;
+  if (job.filling) {
+    out.group = job.filling->group;
+  } else if (job.group == 0) {
+    const std::vector<std::int32_t> legal = legal_groups(out.pp, out.microbatches);
+    if (!legal.empty()) out.group = legal.front();
+  }
+  return out;
+}
+
+Partition for_pipelines(const Partition& one, std::int32_t pipelines) {
+  Partition out;
+  for (std::int32_t p = 0; p < pipelines; ++p)
+    out.stages.insert(out.stages.end(), one.stages.begin(), one.stages.end());
+  return out;
 }
 
 std::vector<double> stage_speeds(const Job& job) {
   std::vector<double> out;
   if (job.cluster.rank_speed.empty()) return out;
-  for (std::int64_t s = 0; s < job.layout.stages(); ++s)
-    out.push_back(
-        job.cluster.rank_speed
-            [rank_of_stage(job.schedule, static_cast<std::int32_t>(job.layout.pp), StageId(s)).index()]);
+  const auto pp = static_cast<std::int32_t>(job.layout.pp);
+  const std::int64_t distinct = distinct_stages(job);
+  for (std::int64_t s = 0; s < distinct; ++s) {
+    double slowest = job.cluster.rank_speed[rank_of_stage(job.schedule, pp, StageId(s)).index()];
+    if (distinct != job.layout.stages())
+      slowest = std::min(
+          slowest, job.cluster.rank_speed[rank_of_stage(job.schedule, pp, StageId(distinct + s)).index()]);
+    out.push_back(slowest);
+  }
   return out;
 }
 
 namespace {
 
-TemplateSizes template_sizes(const Job& job) {
-  return {.pp = static_cast<std::int32_t>(job.layout.pp),
-          .vp = static_cast<std::int32_t>(job.layout.vp),
-          .microbatches = static_cast<std::int32_t>(job.layout.microbatches),
-          .group = group_size(job)};
+// The template's order; with shadows where they were decided for it.
+Result<ActionList> actions_of(const Job& job, Template schedule, const ScheduleCosts& costs,
+                              std::int32_t effort = TemplateSizes{}.effort) {
+  TemplateSizes sizes = template_sizes(job, schedule);
+  sizes.effort = effort;
+  // A rival that takes the microbatches as they are needs no shadows.
+  const bool padded = job.filling && padded_microbatches(schedule, sizes) != sizes.microbatches;
+  auto actions =
+      padded ? make_padded_schedule(schedule, sizes, job.filling->microbatches, job.filling->shadows, costs)
+             : make_schedule(schedule, sizes, costs);
+  if (!actions) return std::unexpected(in_schedule(job, std::move(actions).error()));
+  return actions;
 }
 
 // What templates with durations are made for: each pass of a stage alone, on its rank. The weight gradient is
@@ -345,12 +378,6 @@ Result<PlanFrame> make_frame(const Job& job, const PricedJob& priced, Template s
   plan.device = job.cluster.gpu.name;
   plan.layout = job.layout;
   plan.schedule = std::string(name(schedule));
-  const TemplateSizes sizes = template_sizes(job);
-  if (traits(schedule).placement == StagePlacement::two_ways)
-    return std::unexpected(in_schedule(
-        job, Error{.message = fmt::format("{} keeps every stage on two ranks, which plans do not cover yet",
-                                          name(schedule)),
-                   .hint = "Use dualpipe-v: the same order folded, with every stage on one rank."}));
   for (std::size_t b = 0; b < job.model.blocks.size(); ++b)
     plan.blocks.push_back(
         {job.model.blocks[b].kind, job.model.blocks[b].layer, priced.cost.kind_of_block[b]});
@@ -364,30 +391,34 @@ Result<PlanFrame> make_frame(const Job& job, const PricedJob& priced, Template s
   plan.peak = job.cluster.gpu.peak_of(job.layout.dtype);
   plan.fingerprints[0] = model_fingerprint(job.model);
   plan.fingerprints[1] = cluster_fingerprint(job.cluster);
-  auto actions = make_schedule(schedule, sizes, even_costs(plan));
-  if (!actions) return std::unexpected(in_schedule(job, std::move(actions).error()));
-  plan.actions = *std::move(actions);
-  plan.group = sizes.group;
+  TESSERA_TRY(plan.actions, actions_of(job, schedule, even_costs(plan)));
+  plan.group = template_sizes(job, schedule).group;
   PairTable pairs(plan.costs, {.interference = priced.interference});
-  return PlanFrame(std::move(plan), std::move(pairs));
+  return PlanFrame(schedule, std::move(plan), std::move(pairs));
 }
 
 void schedule_pairs(PlanFrame& frame, std::span<const Partition> partitions) {
   std::vector<PairKey> keys;
-  for (const auto& [f, b] : overlapped(frame.plan.actions))
-    for (const Partition& partition : partitions)
+  const auto pairs = overlapped(frame.plan.actions);
+  for (const Partition& one : partitions) {
+    const Partition partition = for_pipelines(one, frame.plan.actions.pipelines);
+    for (const auto& [f, b] : pairs)
       keys.push_back({signature(frame.plan, partition, f), signature(frame.plan, partition, b)});
+  }
   frame.pairs.solve(keys);
 }
 
 Result<ExecutionPlan> fill_frame(const PlanFrame& frame, const Job& job, const PricedJob& priced,
-                                 const Partition& partition) {
+                                 const Partition& partition, std::int32_t effort) {
   ExecutionPlan plan = frame.plan;
-  plan.partition = partition;
+  plan.partition = for_pipelines(partition, plan.actions.pipelines);
+  if (traits(frame.schedule).durations) {
+    TESSERA_TRY(plan.actions, actions_of(job, frame.schedule, stage_costs(plan), effort));
+  }
   add_rank_costs(job, priced, plan);
   const auto pairs = overlapped(plan.actions);
   for (const auto& [f, b] : pairs) {
-    const PairKey key{signature(plan, partition, f), signature(plan, partition, b)};
+    const PairKey key{signature(plan, plan.partition, f), signature(plan, plan.partition, b)};
     TESSERA_TRY(PairPlan pair, plan_pair(job, plan, f, b, frame.pairs.at(key)));
     if (priced.profile) pair.measured = measured_pair(*priced.profile, plan, key, pair);
     plan.pairs.push_back(std::move(pair));
@@ -398,21 +429,21 @@ Result<ExecutionPlan> fill_frame(const PlanFrame& frame, const Job& job, const P
   return plan;
 }
 
-Result<ExecutionPlan> assemble_plan(const Job& job, const PricedJob& priced, const Partition& partition,
-                                    Template schedule) {
+Result<PlanFrame> make_frame(const Job& job, const PricedJob& priced, Template schedule,
+                             const Partition& partition) {
   TESSERA_TRY(PlanFrame frame, make_frame(job, priced, schedule));
+  frame.plan.partition = for_pipelines(partition, frame.plan.actions.pipelines);
   if (!job.stage_durations.empty()) {
     // Durations given per stage make costs of their own, which depend on the partition.
-    frame.plan.partition = partition;
     TESSERA_CHECK(apply_stage_durations(job, frame.plan));
     frame.pairs = PairTable(frame.plan.costs, {.interference = priced.interference});
   }
-  if (traits(schedule).durations) {
-    frame.plan.partition = partition;
-    auto actions = make_schedule(schedule, template_sizes(job), stage_costs(frame.plan));
-    if (!actions) return std::unexpected(in_schedule(job, std::move(actions).error()));
-    frame.plan.actions = *std::move(actions);
-  }
+  return frame;
+}
+
+Result<ExecutionPlan> assemble_plan(const Job& job, const PricedJob& priced, const Partition& partition,
+                                    Template schedule) {
+  TESSERA_TRY(PlanFrame frame, make_frame(job, priced, schedule, partition));
   schedule_pairs(frame, {&partition, 1});
   TESSERA_TRY(ExecutionPlan plan, fill_frame(frame, job, priced, partition));
   TESSERA_CHECK(check_plan(plan));

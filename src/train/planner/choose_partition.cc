@@ -13,10 +13,16 @@
 namespace tessera::train {
 namespace {
 
-// Partitions taken from each proxy: the design asks for at least 50.
+// Partitions taken from each proxy: the design asks for at least 50. Of very long schedules fewer, so that
+// about as many actions as these are simulated in all.
 constexpr std::int32_t kKept = 50;
+constexpr std::int64_t kMostActions = 30'000'000;
 // Rounds of the descent; each moves the one boundary that helps most.
 constexpr int kMostDescents = 24;
+// Of templates that order by durations: the effort for one candidate of many, and how many are looked at with
+// all of it.
+constexpr std::int32_t kSearchEffort = 1;
+constexpr std::size_t kFinalists = 6;
 // Stages whose blocks are tried elsewhere.
 constexpr std::size_t kLongestStages = 3;
 
@@ -25,7 +31,7 @@ void set_budgets(const Job& job, const PricedJob& priced, const PlanFrame& frame
                  const ModelStageCosts& costs, PartitionProblem& problem) {
   const Bytes limit = frame.plan.memory_limit * kUsableMemory;
   if (limit.value() <= 0) return;
-  const auto ranks = static_cast<std::size_t>(job.layout.pp);
+  const std::size_t ranks = problem.graph.live.size();  // two with the same stages are one
   const bool pairs = !problem.graph.edges.empty();
   const Bytes workspace = costs.workspace({0, problem.blocks}, pairs);
   const Bytes transfer = job.layout.pp > 1 ? priced.transfer.bytes * 4.0 : Bytes(0);
@@ -45,16 +51,28 @@ class Search {
     TESSERA_TRY(task_, partition_task(job_, priced_, frame_, costs_));
     const Partition& serial = task_.serial;
     PartitionSearch out;
+    std::int64_t actions = 1;
+    for (const auto& rank : frame_.plan.actions.ranks) actions += std::ssize(rank);
+    most_simulated_ = std::max<std::int64_t>(kMostActions / actions, 8);
+    kept_ = static_cast<std::int32_t>(std::min<std::int64_t>(kKept, most_simulated_ / 4));
     const WindowOptions options{.solve = {.keep = 2 * kKept, .incumbent = serial},
                                 .window = options_.window,
                                 .widened = options_.widened};
     out.solved = solve_in_window(task_.problem, task_.legal, costs_, serial, options).result;
+    out.serial_legal = legal(serial);
+    const WindowResult roomy = without_memory(options);
     if (out.solved.best.empty()) {
-      TESSERA_TRY(const std::vector<Candidate> only, simulated({serial}));
-      out.chosen = out.serial = out.proxy = only.front();
+      // What would be planned if only it fitted.
+      if (roomy.result.best.empty())
+        return infeasible("no partition keeps the placement rules: " + roomy.result.obstacle,
+                          "Give fewer of them, fewer stages, or placement: {empty_stages: true}.");
+      TESSERA_TRY(const std::vector<Candidate> two,
+                  simulated({roomy.result.best.front().partition, serial}, TemplateSizes{}.effort));
+      out.chosen = out.proxy = two[0];
+      out.serial = two[1];
       return out;
     }
-    TESSERA_TRY(const std::vector<Candidate> all, simulated(pool(out.solved.best, serial)));
+    TESSERA_TRY(std::vector<Candidate> all, simulated(pool(out.solved.best, serial)));
     out.proxy = all[0];
     out.serial = all[1];
     // Serial balance knows nothing of the placement asked for.
@@ -63,6 +81,14 @@ class Search {
       if (better(candidate, out.chosen) && legal(candidate.partition)) out.chosen = candidate;
     out.simulated = static_cast<std::int32_t>(all.size());
     TESSERA_CHECK(descend(out));
+    if (traits(frame_.schedule).durations) TESSERA_CHECK(decide_with_final_orders(all, out));
+    if (!roomy.result.best.empty()) {
+      std::vector<Partition> more;
+      for (std::size_t k = 0; k < std::min(roomy.result.best.size(), kFinalists); ++k)
+        more.push_back(roomy.result.best[k].partition);
+      TESSERA_TRY(const std::vector<Candidate> wishes, simulated(std::move(more), TemplateSizes{}.effort));
+      all.insert(all.end(), wishes.begin(), wishes.end());
+    }
     for (const Candidate& candidate : all)
       if (!candidate.usable && legal(candidate.partition) && candidate.iteration < out.chosen.iteration &&
           (!out.cramped || candidate.iteration < out.cramped->iteration))
@@ -75,6 +101,15 @@ class Search {
   }
 
  private:
+  // The same search with all the memory it likes; empty where memory is no matter.
+  WindowResult without_memory(WindowOptions options) {
+    if (task_.problem.budget.empty()) return {};
+    PartitionProblem roomy = task_.problem;
+    roomy.budget.clear();
+    options.solve.keep = static_cast<std::int32_t>(kFinalists);
+    return solve_in_window(roomy, task_.legal, costs_, task_.serial, options);
+  }
+
   // The optimum first, serial balance second, then the best of both proxies and the rivals.
   [[nodiscard]] std::vector<Partition> pool(std::vector<PartitionChoice> best,
                                             const Partition& serial) const {
@@ -82,10 +117,10 @@ class Search {
     const auto add = [&](const Partition& partition) {
       if (std::ranges::find(out, partition) == out.end()) out.push_back(partition);
     };
-    for (std::size_t k = 0; k < best.size() && std::cmp_less(k, kKept); ++k) add(best[k].partition);
+    for (std::size_t k = 0; k < best.size() && std::cmp_less(k, kept_); ++k) add(best[k].partition);
     std::ranges::stable_sort(best, {}, [](const PartitionChoice& c) { return c.value.worst_rank; });
-    for (std::size_t k = 0; k < best.size() && std::cmp_less(k, kKept); ++k) add(best[k].partition);
-    const std::int64_t stages = job_.layout.stages();
+    for (std::size_t k = 0; k < best.size() && std::cmp_less(k, kept_); ++k) add(best[k].partition);
+    const std::int64_t stages = distinct_stages(job_);
     const std::vector<Seconds> times = serial_times(job_.model, priced_.cost);
     for (const Result<Partition>& rival :
          {even_partition(job_.model, stages), parameter_balanced_partition(job_.model, stages),
@@ -103,18 +138,35 @@ class Search {
            std::ranges::none_of(partition.stages, [](BlockRange range) { return range.begin == range.end; });
   }
 
-  Result<std::vector<Candidate>> simulated(std::vector<Partition> partitions) {
+  // Where the template orders by durations, candidates get orders of little effort; the last word is with
+  // those that the plan itself would have.
+  Status decide_with_final_orders(std::vector<Candidate>& all, PartitionSearch& out) {
+    std::vector<Candidate> ranked = all;
+    std::ranges::stable_sort(ranked, better);
+    std::vector<Partition> last{out.chosen.partition, out.proxy.partition, out.serial.partition};
+    for (std::size_t i = 0; i < std::min(ranked.size(), kFinalists); ++i) last.push_back(ranked[i].partition);
+    TESSERA_TRY(all, simulated(std::move(last), TemplateSizes{}.effort));
+    out.chosen = all[0];
+    out.proxy = all[1];
+    out.serial = all[2];
+    for (const Candidate& candidate : all)
+      if (better(candidate, out.chosen) && legal(candidate.partition)) out.chosen = candidate;
+    return {};
+  }
+
+  Result<std::vector<Candidate>> simulated(std::vector<Partition> partitions,
+                                           std::int32_t effort = kSearchEffort) {
     schedule_pairs(frame_, partitions);
     std::vector<Candidate> out(partitions.size());
     std::vector<Status> failed(partitions.size());
     parallel_for(partitions.size(), 0,
-                 [&](std::size_t i) { failed[i] = simulate_one(std::move(partitions[i]), out[i]); });
+                 [&](std::size_t i) { failed[i] = simulate_one(std::move(partitions[i]), effort, out[i]); });
     for (Status& status : failed) TESSERA_CHECK(std::move(status));
     return out;
   }
 
-  Status simulate_one(Partition partition, Candidate& out) const {
-    TESSERA_TRY(const ExecutionPlan plan, fill_frame(frame_, job_, priced_, partition));
+  Status simulate_one(Partition partition, std::int32_t effort, Candidate& out) const {
+    TESSERA_TRY(const ExecutionPlan plan, fill_frame(frame_, job_, priced_, partition, effort));
     TESSERA_TRY(const SimulateResult result, simulate(plan));
     out.partition = std::move(partition);
     out.iteration = result.iteration;
@@ -126,7 +178,7 @@ class Search {
   // Makes the move that shortens the iteration most, until none does: single boundaries first, then blocks of
   // the longest stages further away.
   Status descend(PartitionSearch& out) {
-    while (out.descents < kMostDescents) {
+    while (out.descents < kMostDescents && out.simulated < most_simulated_) {
       TESSERA_TRY(bool moved, try_moves(boundary_moves(out.chosen.partition), out));
       if (!moved) {
         TESSERA_TRY(moved, try_moves(block_moves(out.chosen.partition), out));
@@ -233,6 +285,8 @@ class Search {
   PlanFrame& frame_;
   MeasuredStageCosts costs_;
   PartitionTask task_;
+  std::int32_t kept_ = kKept;
+  std::int64_t most_simulated_ = 0;
 };
 
 }  // namespace
@@ -249,9 +303,12 @@ Result<PartitionTask> partition_task(const Job& job, const PricedJob& priced, co
   out.problem.blocks = static_cast<std::int32_t>(job.model.blocks.size());
   out.problem.graph = overlap_graph(frame.plan.actions);
   out.problem.empty_stages = job.placement.empty_stages;
-  TESSERA_TRY(out.legal, legal_places(job.model, out.problem.graph.rank_of_stage, job.placement));
+  // The rules are told ranks; where every stage is on two, the ranks of the first pipeline do.
+  std::vector<RankId> ranks = frame.plan.actions.rank_of_stage;
+  ranks.resize(out.problem.graph.rank_of_stage.size());
+  TESSERA_TRY(out.legal, legal_places(job.model, ranks, job.placement));
   TESSERA_TRY(out.serial, serial_balanced_partition(job.model, serial_times(job.model, priced.cost),
-                                                    job.layout.stages(), stage_speeds(job)));
+                                                    distinct_stages(job), stage_speeds(job)));
   set_budgets(job, priced, frame, costs, out.problem);
   return out;
 }

@@ -1,8 +1,9 @@
 // Closing the loop: the partition decides the pairs, the pairs decide the partition, and what counts is the
 // iteration time.
 //
-// The partitions with the fastest slowest pair and those with the least loaded worst rank are simulated,
-// together with the rivals; the winner then descends by moving single boundaries, on the simulator.
+// Of the partitions with the fastest slowest pair those with the least Σ multiplicity · T and those with the
+// least loaded worst rank are simulated, together with the rivals; the winner then descends on the simulator,
+// by moving boundaries and blocks.
 #pragma once
 
 #include <vector>
@@ -14,7 +15,8 @@
 
 namespace tessera::train {
 
-/// What a job's partition has to satisfy, and where a search for it starts.
+/// What a job's partition has to satisfy, and where a search for it starts. Of one pipeline: with dualpipe
+/// the other one has the same partition, so that the stages of a mirrored pair of ranks share one choice.
 struct PartitionTask {
   PartitionProblem problem;                      ///< without places: see solve_in_window
   std::vector<std::vector<std::int32_t>> legal;  ///< as legal_places gives

@@ -32,9 +32,16 @@ std::string layer_span(std::int64_t first, std::int64_t last) {
   return first == last ? fmt::format("Layer {}", first) : fmt::format("Layers {} … {}", first, last);
 }
 
-Result<Partition> layers_per_stage(Cursor list, const ModelSpec& model, std::int64_t stages) {
-  if (static_cast<std::int64_t>(list.size()) != stages)
-    return list.error(fmt::format("{} entries for {} stages (pp × vp)", list.size(), stages));
+// Where every stage is on two ranks, vp counts none of its own.
+std::string_view stages_formula(const Job& job) noexcept {
+  return distinct_stages(job) == job.layout.stages() ? "pp × vp" : "pp";
+}
+
+Result<Partition> layers_per_stage(Cursor list, const Job& job) {
+  const ModelSpec& model = job.model;
+  if (static_cast<std::int64_t>(list.size()) != distinct_stages(job))
+    return list.error(
+        fmt::format("{} entries for {} stages ({})", list.size(), distinct_stages(job), stages_formula(job)));
   Partition partition;
   std::int64_t next = 0;
   std::int64_t layers = 0;
@@ -54,10 +61,10 @@ Result<Partition> layers_per_stage(Cursor list, const ModelSpec& model, std::int
   return partition;
 }
 
-Result<MegatronSplit> read_split(Cursor node, const Layout& layout) {
+Result<MegatronSplit> read_split(Cursor node, const Job& job) {
   TESSERA_CHECK(node.only_keys({"first_stage_layers", "last_stage_layers", "layers_per_virtual_stage",
                                 "account_for_embedding", "account_for_loss"}));
-  MegatronSplit split{.pp = layout.pp, .vp = layout.vp};
+  MegatronSplit split{.pp = job.layout.pp, .vp = distinct_stages(job) / job.layout.pp};
   if (node.present("first_stage_layers")) {
     TESSERA_TRY(split.first_stage_layers, node.required_integer("first_stage_layers", 0, kMostLayers));
   }
@@ -104,7 +111,7 @@ Status read_placement(Cursor schedule, Job& job, const MegatronTarget& target) {
       TESSERA_CHECK(pinned->item(i).only_keys({"stage", "first_layer"}));
       TESSERA_TRY(
           const std::int64_t stage,
-          pinned->item(i).required_integer("stage", 1, std::max<std::int64_t>(1, job.layout.stages() - 1)));
+          pinned->item(i).required_integer("stage", 1, std::max<std::int64_t>(1, distinct_stages(job) - 1)));
       TESSERA_TRY(const std::int64_t layer, pinned->item(i).required_integer("first_layer", 0, last));
       job.placement.pinned.emplace_back(StageId(stage), static_cast<std::int32_t>(layer) + 1);
     }
@@ -126,17 +133,17 @@ Status read_partition(Cursor schedule, Job& job) {
     TESSERA_TRY(const std::string text, layout_string->string());
     given = read_megatron_layout(text, job.model,
                                  {.pp = job.layout.pp,
-                                  .declared_vp = job.layout.vp,
+                                  .declared_vp = distinct_stages(job) / job.layout.pp,
                                   .layers = job.model.layers(),
                                   .mtp = job.model.mtp_blocks()},
                                  target);
     if (!given) return located(*layout_string, given.error());
   } else if (split) {
-    TESSERA_TRY(const MegatronSplit options, read_split(*split, job.layout));
+    TESSERA_TRY(const MegatronSplit options, read_split(*split, job));
     given = megatron_split(job.model, options);
     if (!given) return located(*split, given.error());
   } else if (rule && rule->is_list()) {
-    given = layers_per_stage(*rule, job.model, job.layout.stages());
+    given = layers_per_stage(*rule, job);
     if (!given) return located(*rule, given.error());
   } else if (rule) {
     TESSERA_TRY(const std::string name, rule->string());
@@ -190,11 +197,28 @@ Status read_pairs(Cursor schedule, Job& job) {
   return {};
 }
 
+Status read_shadows(Cursor schedule, Job& job) {
+  const auto node = schedule.present("shadows");
+  if (!node) return {};
+  TESSERA_TRY(const std::string rule, node->string());
+  constexpr std::array<std::pair<std::string_view, ShadowRule>, 5> kRules{{{"auto", ShadowRule::automatic},
+                                                                           {"none", ShadowRule::none},
+                                                                           {"first", ShadowRule::first},
+                                                                           {"last", ShadowRule::last},
+                                                                           {"spread", ShadowRule::spread}}};
+  const auto known = std::ranges::find(kRules, rule, &std::pair<std::string_view, ShadowRule>::first);
+  if (known == kRules.end())
+    return node->error(fmt::format("unknown rule for shadow microbatches {}", rule),
+                       "Known are auto, none, first, last and spread.");
+  job.shadows = known->second;
+  return {};
+}
+
 Status read_schedule(Cursor root, Job& job) {
   const auto schedule = root.present("schedule");
   if (!schedule) return {};
-  TESSERA_CHECK(schedule->only_keys({"template", "group", "partition", "megatron_layout", "megatron_split",
-                                     "megatron_target", "placement", "pairs"}));
+  TESSERA_CHECK(schedule->only_keys({"template", "group", "shadows", "partition", "megatron_layout",
+                                     "megatron_split", "megatron_target", "placement", "pairs"}));
   if (const auto node = schedule->present("template")) {
     TESSERA_TRY(const std::string name, node->string());
     auto found = template_by_name(name);
@@ -203,7 +227,12 @@ Status read_schedule(Cursor root, Job& job) {
   }
   TESSERA_TRY(const std::int64_t group, schedule->integer_or("group", 0, 1 << 20, 0));
   job.group = static_cast<std::int32_t>(group);
+  TESSERA_CHECK(read_shadows(*schedule, job));
   TESSERA_CHECK(read_partition(*schedule, job));
+  if (const auto placement = schedule->present("placement");
+      placement && job.partition_rule != PartitionRule::overlap_aware)
+    return placement->error("only a searched partition has a choice of places",
+                            "Use partition: overlap-aware, or remove placement.");
   TESSERA_CHECK(read_pairs(*schedule, job));
   if (job.pairs.empty() || job.partition_rule != PartitionRule::overlap_aware) return {};
   // A sequence by hand names the layers of its stages: they must not move.
@@ -218,8 +247,9 @@ Status read_stage_durations(Cursor cost, Job& job) {
   const auto list = cost.present("stages");
   if (!list) return {};
   if (!list->is_list()) return list->error(fmt::format("expected a list, found {}", describe(list->kind())));
-  if (static_cast<std::int64_t>(list->size()) != job.layout.stages())
-    return list->error(fmt::format("{} entries for {} stages (pp × vp)", list->size(), job.layout.stages()));
+  if (static_cast<std::int64_t>(list->size()) != distinct_stages(job))
+    return list->error(fmt::format("{} entries for {} stages ({})", list->size(), distinct_stages(job),
+                                   stages_formula(job)));
   for (std::size_t s = 0; s < list->size(); ++s) {
     const Cursor node = list->item(s);
     TESSERA_CHECK(node.only_keys({"forward", "backward", "weight"}));
@@ -258,6 +288,11 @@ Status read_cost(Cursor root, Job& job, const std::string& directory) {
 }
 
 }  // namespace
+
+std::int64_t distinct_stages(const Job& job) noexcept {
+  const bool twice = traits(job.schedule).placement == StagePlacement::two_ways;
+  return twice ? job.layout.pp : job.layout.stages();
+}
 
 Result<Job> read_job(const Document& document, const std::string& directory) {
   const Cursor root = document.root();

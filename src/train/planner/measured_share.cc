@@ -1,6 +1,7 @@
 #include "measured_share.h"
 
 #include <algorithm>
+#include <optional>
 
 namespace tessera::train {
 
@@ -9,7 +10,10 @@ MeasuredShare::MeasuredShare(const ExecutionPlan& plan) {
   if (pairs_ == 0) return;
   for (auto& side : sides_) side.resize(plan.actions.stages());
   for (const auto& rank : plan.actions.ranks) {
-    for (const Action& action : rank) {
+    for (const Action& cell : rank) {
+      const std::optional<Action> real = plan.actions.real_part(cell);
+      if (!real) continue;
+      const Action& action = *real;
       if (action.kind != ActionKind::overlap) {
         ++sides_[action.kind == ActionKind::forward ? 0 : 1][action.stage.index()].runs;
         continue;

@@ -5,8 +5,10 @@
 #include <algorithm>
 
 #include "assemble.h"
+#include "choose_filling.h"
 #include "choose_memory.h"
 #include "choose_partition.h"
+#include "partition_by_rule.h"
 #include "tessera/train/partition/rivals.h"
 
 namespace tessera::train {
@@ -14,35 +16,20 @@ namespace tessera::train {
 namespace {
 
 // What people run without overlap, with the same stages on the same ranks. With one chunk per rank,
-// interleaving has nothing to interleave.
-Template without_overlap(const Job& job) {
-  if (!traits(job.schedule).pairs) return job.schedule;
-  if (job.schedule == Template::dual_pipe_v) return Template::zb_v;
-  return job.layout.vp == 1 ? Template::one_f_one_b : Template::interleaved;
-}
-
-// What needs no search. Durations per stage leave nothing to balance.
-Result<Partition> partition_by_rule(const Job& job, const PricedJob& priced, PartitionRule rule) {
-  const std::int64_t stages = job.layout.stages();
-  if (rule != PartitionRule::given && !job.stage_durations.empty()) return even_partition(job.model, stages);
-  switch (rule) {
-    case PartitionRule::given:
-      return *job.partition;
-    case PartitionRule::even:
-      return even_partition(job.model, stages);
-    case PartitionRule::parameter_balanced:
-      return parameter_balanced_partition(job.model, stages);
-    case PartitionRule::flop_balanced:
-      return flop_balanced_partition(job.model, stages, job.layout.sequence);
-    case PartitionRule::alpa:
-      return alpa_partition(job.model, serial_times(job.model, priced.cost), stages, job.layout.microbatches,
-                            stage_speeds(job));
-    case PartitionRule::overlap_aware:
-    case PartitionRule::serial_balanced:
-      return serial_balanced_partition(job.model, serial_times(job.model, priced.cost), stages,
-                                       stage_speeds(job));
+// interleaving has nothing to interleave. Without DualPipe every stage is on one rank.
+Job without_overlap(const Job& job) {
+  Job out = job;
+  if (!traits(job.schedule).pairs) return out;
+  out.pairs.clear();  // by hand, for the job's own template
+  if (job.schedule == Template::dual_pipe) {
+    out.schedule = Template::one_f_one_b;
+    out.layout.vp = 1;
+  } else if (job.schedule == Template::dual_pipe_v) {
+    out.schedule = Template::zb_v;
+  } else {
+    out.schedule = job.layout.vp == 1 ? Template::one_f_one_b : Template::interleaved;
   }
-  return bad_input("unknown partition rule");
+  return out;
 }
 
 struct Simulated {
@@ -58,20 +45,44 @@ Result<Simulated> build(const Job& job, const PricedJob& priced, const Partition
   return out;
 }
 
+// The rivals that overlap nothing, on the partition that is known and on an even one.
+Status add_baselines(const Job& job, const PricedJob& priced, const Partition& known, PlanReport& report) {
+  const Job plain = without_overlap(job);
+  // Their prices differ only where a stage is no longer on two ranks.
+  std::optional<PricedJob> own;
+  if (plain.layout != job.layout) {
+    TESSERA_TRY(own, price_job(plain));
+  }
+  const PricedJob& prices = own ? *own : priced;
+  TESSERA_TRY(const Simulated baseline, build(plain, prices, known, plain.schedule, false));
+  report.baseline = figures("no overlap", baseline.plan, baseline.result);
+  TESSERA_TRY(const Partition even, even_partition(job.model, distinct_stages(job)));
+  TESSERA_TRY(const Simulated even_split, build(plain, prices, even, plain.schedule, false));
+  report.even = figures("even split", even_split.plan, even_split.result);
+  if (report.search && report.search->serial_legal && plain.schedule != job.schedule) {
+    TESSERA_TRY(const Simulated serial, build(job, priced, known, job.schedule, false));
+    report.serial = figures("serial balance", serial.plan, serial.result);
+  }
+  return {};
+}
+
 void add_notes(const Job& job, PlanReport& report) {
   report.notes = job.model.notes;
   if (std::string note = profile_note(job, report.plan); !note.empty())
     report.notes.push_back(std::move(note));
-  if (job.group == 0 && report.plan.group != job.layout.pp)
+  if (std::string note = filling_note(job, report.fillings); !note.empty())
+    report.notes.push_back(std::move(note));
+  else if (job.group == 0 && report.plan.group != job.layout.pp)
     report.notes.push_back(fmt::format(
         "{} microbatches in groups of PP = {} leave a last group that is too small; groups of {} are used.",
         job.layout.microbatches, job.layout.pp, report.plan.group));
-  const Template plain = without_overlap(job);
+  const Template plain = without_overlap(job).schedule;
   if (plain == job.schedule) {
     report.notes.push_back(
         fmt::format("Template {} overlaps no forward with a backward: all expert communication is exposed.",
                     name(plain)));
-  } else if (report.figures.iteration > report.baseline.iteration && report.baseline.iteration > Seconds(0)) {
+  } else if (report.figures.iteration > report.baseline.iteration && report.baseline.iteration > Seconds(0) &&
+             report.baseline.peak_memory <= report.plan.memory_limit * kUsableMemory) {
     report.notes.push_back(fmt::format("Overlap makes this job {:.1f} % slower; use template {}.",
                                        100 * (report.figures.iteration / report.baseline.iteration - 1),
                                        name(plain)));
@@ -115,9 +126,11 @@ PlanFigures figures(std::string label, const ExecutionPlan& plan, const Simulate
 
 namespace {
 
-Result<PlanReport> plan_layout(const Job& job, const PlanOptions& options) {
+Result<PlanReport> plan_layout(const Job& job, std::vector<FillingCandidate> fillings,
+                               const PlanOptions& options) {
   TESSERA_TRY(const PricedJob priced, price_job(job));
   PlanReport report;
+  report.fillings = std::move(fillings);
   report.model = job.model;
   Partition partition;
   if (job.partition_rule == PartitionRule::overlap_aware && job.stage_durations.empty()) {
@@ -141,17 +154,9 @@ Result<PlanReport> plan_layout(const Job& job, const PlanOptions& options) {
   report.usable = chosen.plan.memory_limit.value() <= 0 ||
                   report.figures.peak_memory <= chosen.plan.memory_limit * kUsableMemory;
   if (options.baselines) {
-    const Template plain = without_overlap(job);
-    const Partition& known = report.search ? report.search->serial.partition : partition;
-    TESSERA_TRY(const Simulated baseline, build(job, priced, known, plain, false));
-    report.baseline = figures("no overlap", baseline.plan, baseline.result);
-    TESSERA_TRY(const Partition even, even_partition(job.model, job.layout.stages()));
-    TESSERA_TRY(const Simulated even_split, build(job, priced, even, plain, false));
-    report.even = figures("even split", even_split.plan, even_split.result);
-    if (report.search && plain != job.schedule) {
-      TESSERA_TRY(const Simulated serial, build(job, priced, known, job.schedule, false));
-      report.serial = figures("serial balance", serial.plan, serial.result);
-    }
+    const bool serial = report.search && report.search->serial_legal;
+    const Partition known = serial ? report.search->serial.partition : partition;
+    TESSERA_CHECK(add_baselines(job, priced, known, report));
   }
   report.plan = std::move(chosen.plan);
   report.simulated = std::move(chosen.result);
@@ -161,12 +166,16 @@ Result<PlanReport> plan_layout(const Job& job, const PlanOptions& options) {
 
 }  // namespace
 
-Result<PlanReport> make_plan(const Job& job, const PlanOptions& options) {
-  TESSERA_TRY(PlanReport report, plan_layout(job, options));
+Result<PlanReport> make_plan(const Job& given, const PlanOptions& options) {
+  TESSERA_TRY(const std::vector<FillingCandidate> fillings, choose_filling(given));
+  Job job = given;
+  if (!fillings.empty()) job.filling = fillings.front().filling;
+  TESSERA_TRY(PlanReport report, plan_layout(job, fillings, options));
   const bool binds = !report.usable || (report.search && report.search->cramped);
   // Durations by hand do not follow what is computed again.
   if (!binds || !job.memory_open || !job.stage_durations.empty()) return report;
-  return plan_within_memory(job, report, [&](const Job& decided) { return plan_layout(decided, options); });
+  return plan_within_memory(job, report,
+                            [&](const Job& decided) { return plan_layout(decided, fillings, options); });
 }
 
 }  // namespace tessera::train

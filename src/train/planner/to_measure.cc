@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "assemble.h"
+#include "choose_filling.h"
 #include "choose_partition.h"
 #include "measured_stage_costs.h"
 #include "tessera/train/partition/measure.h"
@@ -123,6 +124,9 @@ class Planner {
                       .backward_holds = holds(frame_.plan.costs, key.backward),
                       .composed = pair.composed,
                       .launch_order = measured_.launch_order(key)};
+    // With two pipelines the pairs are of one's forward and the other's backward.
+    if (const ActionList& actions = frame_.plan.actions; actions.pipelines > 1)
+      out.backward = StageId(pair.pair.backward.value() + static_cast<std::int64_t>(actions.stages()) / 2);
     out.key = {.mesh = keys_.mesh(measured_.speed(pair.pair)),
                .pair = keys_.pair(key),
                .schedule = schedule_hash(out.launch_order),
@@ -148,8 +152,8 @@ Status has_a_choice(const Job& job) {
         error.line = section->line();
     return std::unexpected(std::move(error));
   };
-  if (job.partition_rule == PartitionRule::given)
-    return refuse("schedule", "the partition is given, so no measurement can change it",
+  if (job.partition_rule != PartitionRule::overlap_aware)
+    return refuse("schedule", "the partition is not searched, so no measurement can change it",
                   "Use partition: overlap-aware.");
   if (!job.stage_durations.empty())
     return refuse("cost.stages", "durations by hand per stage leave no pair to measure",
@@ -159,20 +163,22 @@ Status has_a_choice(const Job& job) {
 
 }  // namespace
 
-Result<MeasureReport> pairs_to_measure(const Job& job) {
-  TESSERA_CHECK(has_a_choice(job));
-  TESSERA_TRY(const PricedJob priced, price_job(job));
-  TESSERA_TRY(PlanFrame frame, make_frame(job, priced, job.schedule));
-  auto out = Planner(job, priced, frame).run(job, priced);
-  if (!out && out.error().kind == ErrorKind::infeasible && job.memory_open) {
-    // As the plan does: find room first.
+Result<MeasureReport> pairs_to_measure(const Job& given) {
+  TESSERA_CHECK(has_a_choice(given));
+  TESSERA_TRY(const std::vector<FillingCandidate> fillings, choose_filling(given));
+  Job job = given;
+  if (!fillings.empty()) job.filling = fillings.front().filling;
+  if (job.memory_open) {
+    // The plan may recompute or offload, and then runs other pairs.
     TESSERA_TRY(const PlanReport plan, make_plan(job, {.slices = false, .baselines = false}));
-    if (!plan.usable) return out;
     Job decided = job;
     decided.layout = plan.plan.layout;
     decided.memory_open = false;
     return pairs_to_measure(decided);
   }
+  TESSERA_TRY(const PricedJob priced, price_job(job));
+  TESSERA_TRY(PlanFrame frame, make_frame(job, priced, job.schedule));
+  auto out = Planner(job, priced, frame).run(job, priced);
   if (!out) return out;
   out->model = job.model.name;
   out->device = job.cluster.gpu.name;

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 namespace tessera::train {
 namespace {
 
@@ -22,6 +24,27 @@ char letter(ActionKind kind) noexcept {
 }
 
 }  // namespace
+
+std::optional<Action> ActionList::without_shadows(const Action& action) const noexcept {
+  const bool first = !is_shadow(action.stage, action.microbatch);
+  if (action.kind != ActionKind::overlap) return first ? std::optional(action) : std::nullopt;
+  const bool second = !is_shadow(action.backward_stage, action.backward_microbatch);
+  if (first && second) return action;
+  if (first) return forward(action.stage, action.microbatch);
+  if (!second) return std::nullopt;
+  return Action{
+      .kind = action.backward_kind, .stage = action.backward_stage, .microbatch = action.backward_microbatch};
+}
+
+std::int32_t ActionList::real_microbatches() const noexcept {
+  return microbatches * pipelines - static_cast<std::int32_t>(std::ranges::count(shadow, true));
+}
+
+std::int32_t ActionList::real_microbatches(StageId s) const noexcept {
+  if (shadow.empty()) return microbatches;
+  const auto first = shadow.begin() + static_cast<std::ptrdiff_t>(shadow_index(s, MicrobatchId(0)));
+  return microbatches - static_cast<std::int32_t>(std::count(first, first + microbatches, true));
+}
 
 std::string text(const Action& action) {
   if (action.kind == ActionKind::overlap)

@@ -62,7 +62,10 @@ Result<ScheduleFacts> check_schedule(const ActionList& list) {
   ScheduleFacts facts;
   for (const auto& actions : list.ranks) {
     std::int32_t live = 0, held = 0, peak_live = 0, peak_held = 0;
-    for (const Action& action : actions) {
+    for (const Action& cell : actions) {
+      const std::optional<Action> real = list.real_part(cell);
+      if (!real) continue;
+      const Action& action = *real;
       const bool pair = action.kind == ActionKind::overlap;
       const ActionKind kind = pair ? action.backward_kind : action.kind;
       if (pair || action.kind == ActionKind::forward) {

@@ -61,6 +61,10 @@ Result<ActionIndex> ActionIndex::build(const ActionList& list) {
       return infeasible(fmt::format("stage {} is on rank {}, but there are {} ranks", s,
                                     list.rank_of_stage[s].value(), list.ranks.size()));
 
+  if (!list.shadow.empty() && list.shadow.size() != microbatches * static_cast<std::size_t>(list.pipelines))
+    return infeasible(fmt::format("{} microbatches in {} pipelines, but {} are told to be shadows or not",
+                                  microbatches, list.pipelines, list.shadow.size()));
+
   std::size_t chunks = 0;
   for (const auto& actions : list.ranks) chunks += 2 * actions.size();
   const std::size_t all = stages * microbatches;

@@ -11,6 +11,12 @@ namespace tessera::train {
 /// The list without its actions: ranks and the place of every stage.
 [[nodiscard]] ActionList empty_list(Template schedule, const TemplateSizes& sizes);
 
+/// Where ActionList::shadow has microbatch number m of all pipelines together: m / pipelines of pipeline
+/// m mod pipelines.
+[[nodiscard]] inline std::size_t numbered_shadow(const ActionList& list, std::int32_t m) noexcept {
+  return static_cast<std::size_t>(m % list.pipelines * list.microbatches + m / list.pipelines);
+}
+
 // All forwards, then all backwards: all_forward_first.cc.
 [[nodiscard]] ActionList gpipe(const TemplateSizes& sizes);
 [[nodiscard]] ActionList looped_bfs(const TemplateSizes& sizes);

@@ -95,7 +95,8 @@ ActionList zero_bubble(Template schedule, const TemplateSizes& sizes, const Sche
                           .split = traits(schedule).split,
                           .costs = costs.stages,
                           .transfer = costs.transfer.value()};
-  if (problem.costs.empty()) problem.costs.resize(static_cast<std::size_t>(sizes.pp * sizes.vp));
+  if (problem.costs.empty())
+    problem.costs.resize(static_cast<std::size_t>(sizes.pp) * static_cast<std::size_t>(sizes.vp));
   OrderTimer timer(problem);
   Choice best;
   consider(timer, candidates(schedule, sizes, problem), best);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <tuple>
 
 namespace tessera::train {
@@ -125,12 +126,23 @@ Result<ActionTimings> ActionTimings::build(const ExecutionPlan& plan) {
   constexpr std::int32_t kUnknown = -1;
   const std::size_t stages = plan.actions.stages();
   std::vector<std::int32_t> alone(4 * stages, kUnknown);
+  std::int32_t nothing = kUnknown;  // what a shadow does
   std::map<std::tuple<StageId, StageId, ActionKind>, std::int32_t> paired;
   ActionTimings timings;
   timings.of.resize(plan.actions.ranks.size());
   for (std::size_t r = 0; r < plan.actions.ranks.size(); ++r) {
     timings.of[r].reserve(plan.actions.ranks[r].size());
-    for (const Action& action : plan.actions.ranks[r]) {
+    for (const Action& cell : plan.actions.ranks[r]) {
+      const std::optional<Action> real = plan.actions.real_part(cell);
+      if (!real) {
+        if (nothing == kUnknown) {
+          nothing = static_cast<std::int32_t>(timings.distinct.size());
+          timings.distinct.emplace_back();
+        }
+        timings.of[r].push_back(nothing);
+        continue;
+      }
+      const Action& action = *real;
       std::int32_t& known =
           action.kind == ActionKind::overlap
               ? paired.try_emplace({action.stage, action.backward_stage, action.backward_kind}, kUnknown)

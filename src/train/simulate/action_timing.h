@@ -26,7 +26,7 @@ struct ActionTiming {
 };
 
 struct ActionTimings {
-  std::vector<ActionTiming> distinct;
+  std::vector<ActionTiming> distinct;         ///< of what is no shadow; a shadow alone takes no time
   std::vector<std::vector<std::int32_t>> of;  ///< per rank and action, index into `distinct`
 
   [[nodiscard]] static Result<ActionTimings> build(const ExecutionPlan& plan);

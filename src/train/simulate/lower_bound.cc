@@ -75,8 +75,10 @@ Seconds lower_bound(const ExecutionPlan& plan) {
 
   std::vector<bool> split(stages, false);
   for (const auto& actions : plan.actions.ranks)
-    for (const Action& action : actions)
-      if (backward_part(action) == ActionKind::input_gradient) split[backward_stage(action).index()] = true;
+    for (const Action& cell : actions)
+      if (const auto action = plan.actions.real_part(cell);
+          action && backward_part(*action) == ActionKind::input_gradient)
+        split[backward_stage(*action).index()] = true;
   const std::vector<Stretch> stretch = least_stretch(plan);
   std::vector<StageWork> work;
   for (std::size_t s = 0; s < stages; ++s)
@@ -96,7 +98,6 @@ Seconds lower_bound(const ExecutionPlan& plan) {
     return step.optimizer + (step.reduce_scatter + step.all_gather) * plan.exposed_reduction;
   };
 
-  const auto microbatches = static_cast<double>(plan.actions.microbatches);
   constexpr Seconds kNever(std::numeric_limits<double>::infinity());
   std::vector<Seconds> head(ranks, kNever), tail(ranks, kNever), comp(ranks), comm(ranks);
   Seconds reach;          // earliest start of stage s
@@ -118,6 +119,7 @@ Seconds lower_bound(const ExecutionPlan& plan) {
       after_last =
           std::max(after_last, back + std::max(work[first].backward, reduction(first)) + end_of_step(first));
     tail[rank] = std::min(tail[rank], after_last);
+    const double microbatches = plan.actions.real_microbatches(StageId(static_cast<std::int64_t>(s)));
     comp[rank] += work[s].comp * microbatches;
     comm[rank] += work[s].comm * microbatches;
   }

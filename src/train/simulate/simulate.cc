@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <utility>
 
 #include "action_parts.h"
@@ -34,8 +35,10 @@ class RankAccount {
       out.comp_busy += inside(i).comp_busy;
       out.comm_busy += inside(i).comm_busy;
       out.exposed_comm += inside(i).exposed_comm;
-      if (has_backward(actions_[i])) first_backward = std::min(first_backward, start(i));
-      if (has_forward(actions_[i])) last_forward = std::max(last_forward, end(i));
+      const std::optional<Action> real = plan_.actions.real_part(actions_[i]);
+      if (!real) continue;
+      if (has_backward(*real)) first_backward = std::min(first_backward, start(i));
+      if (has_forward(*real)) last_forward = std::max(last_forward, end(i));
     }
     out.pipeline_end = timeline_.rank_end[rank_];
 
@@ -90,11 +93,14 @@ class RankAccount {
     // Equal actions share their timing, and so what happens inside them.
     std::map<const ActionTiming*, std::vector<MemoryChange>> inner;
     for (std::size_t i = 0; i < actions_.size(); ++i)
-      if (const auto [at, added] = inner.try_emplace(&inside(i)); added)
-        at->second = inner_changes(plan_, actions_[i], inside(i).tasks);
+      if (const auto real = plan_.actions.real_part(actions_[i]))
+        if (const auto [at, added] = inner.try_emplace(&inside(i)); added)
+          at->second = inner_changes(plan_, *real, inside(i).tasks);
     std::int32_t live = 0;
     for (std::size_t i = 0; i < actions_.size(); ++i) {
-      const Action& action = actions_[i];
+      const std::optional<Action> real = plan_.actions.real_part(actions_[i]);
+      if (!real) continue;
+      const Action& action = *real;
       if (has_forward(action)) {
         change(start(i), activation[action.stage.index()]);
         live += chunks(action.stage);

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <array>
+#include <optional>
 #include <unordered_map>
 
 #include "tessera/core/report/trace.h"
@@ -68,8 +69,13 @@ std::string chrome_trace(const ExecutionPlan& plan, const SimulateResult& result
       consumer[arrival_key(action.backward_stage, action.backward_microbatch, true)] = &span;
       producer[arrival_key(action.backward_stage, action.backward_microbatch, true)] = &span;
     }
-    const std::string label = text(action);
-    trace.slice({.process = span.rank, .thread = kCompute, .name = label, .category = category(action.kind)},
+    const std::optional<Action> real = plan.actions.real_part(action);
+    std::string label = text(action);
+    if (real != action) label += real ? fmt::format(", only {} is no shadow", text(*real)) : " shadow";
+    trace.slice({.process = span.rank,
+                 .thread = kCompute,
+                 .name = label,
+                 .category = real ? category(real->kind) : "shadow"},
                 span.start, span.end);
   }
   for (const Slice& slice : result.slices) {

@@ -43,15 +43,19 @@ class Pipeline {
     if (has_forward(action)) {
       if (plan_.actions.has_next(action.stage))
         send(action.stage, StageId(action.stage.value() + 1), action.microbatch, end, false);
-      if (!forward_done_[action.stage.index()]) out_.first_forward[action.stage.index()] = end;
-      forward_done_[action.stage.index()] = true;
+      // A shadow needs no weights and makes no gradients.
+      if (!forward_done_[action.stage.index()] && !shadow(action.stage, action.microbatch)) {
+        out_.first_forward[action.stage.index()] = end;
+        forward_done_[action.stage.index()] = true;
+      }
     }
     if (has_backward(action)) {
       const StageId stage = backward_stage(action);
       if (plan_.actions.has_previous(stage))
         send(stage, StageId(stage.value() - 1), backward_microbatch(action), end, true);
     }
-    if (has_weight(action)) out_.last_backward[backward_stage(action).index()] = start;
+    if (has_weight(action) && !shadow(backward_stage(action), backward_microbatch(action)))
+      out_.last_backward[backward_stage(action).index()] = start;
   }
 
   Timeline take() {
@@ -60,6 +64,9 @@ class Pipeline {
   }
 
  private:
+  [[nodiscard]] bool shadow(StageId stage, MicrobatchId microbatch) const noexcept {
+    return plan_.actions.is_shadow(stage, microbatch);
+  }
   [[nodiscard]] std::size_t slot(StageId stage, MicrobatchId microbatch) const noexcept {
     return stage.index() * microbatches_ + microbatch.index();
   }

@@ -13,7 +13,7 @@ namespace tessera::train {
 struct Timeline {
   std::vector<std::vector<Seconds>> start;  ///< per rank and action
   std::vector<Seconds> rank_end;            ///< end of the rank's last action
-  std::vector<Seconds> first_forward;       ///< per stage, end of its first forward
+  std::vector<Seconds> first_forward;       ///< per stage, end of its first forward that is no shadow
   std::vector<Seconds> last_backward;       ///< per stage, start of its last action with weight gradients
   std::vector<TransferSpan> transfers;      ///< by sender, in order of sending; only when asked for
 };

@@ -106,6 +106,60 @@ TEST(OverlapGraph, OfTheInterleavedTemplateIsAPathPerRank) {
     }
 }
 
+// A pair with a shadow half is none, a shadow holds nothing.
+TEST(OverlapGraph, LeavesShadowsOut) {
+  ActionList actions{.microbatches = 3, .rank_of_stage = {RankId(0), RankId(0)}};
+  actions.ranks = {{f(0, 0), f(1, 0), overlap(f(0, 1), b(1, 0)), overlap(f(1, 1), b(0, 0)),
+                    overlap(f(0, 2), b(1, 1)), overlap(f(1, 2), b(0, 1)), b(1, 2), b(0, 2)}};
+  EXPECT_EQ(overlap_graph(actions).edges.front(), (OverlapEdge{StageId(0), StageId(1), 2}));
+  actions.shadow = {true, false, false};
+  const OverlapGraph graph = overlap_graph(actions);
+  EXPECT_THAT(graph.edges,
+              ElementsAre(OverlapEdge{StageId(0), StageId(1), 1}, OverlapEdge{StageId(1), StageId(0), 1}));
+  EXPECT_THAT(graph.live[0], ElementsAre(ElementsAre(2, 1)));
+  actions.shadow = {true, true, false};
+  EXPECT_THAT(overlap_graph(actions).alone,
+              ElementsAre(AloneStage{StageId(0), 1}, AloneStage{StageId(1), 1}));
+}
+
+// DualPipe's stages are those of one pipeline, and the two ranks that hold the same ones are one rank.
+TEST(OverlapGraph, FoldsTwoPipelines) {
+  for (const int pp : {2, 4, 6, 8}) {
+    const ActionList actions =
+        make_schedule(Template::dual_pipe, {.pp = pp, .vp = 2, .microbatches = 4 * pp}).value();
+    const OverlapGraph graph = overlap_graph(actions);
+    ASSERT_EQ(graph.rank_of_stage.size(), static_cast<std::size_t>(pp));
+    ASSERT_EQ(graph.live.size(), static_cast<std::size_t>(pp) / 2);
+    for (int s = 0; s < pp; ++s)
+      EXPECT_EQ(graph.rank_of_stage[static_cast<std::size_t>(s)].value(), std::min(s, pp - 1 - s));
+    EXPECT_THAT(graph.alone, IsEmpty());
+    const ScheduleFacts facts = check_schedule(actions).value();
+    for (std::size_t r = 0; r < graph.live.size(); ++r) {
+      std::int32_t peak = 0;
+      for (const auto& live : graph.live[r]) {
+        ASSERT_EQ(live.size(), 2U);
+        peak = std::max(peak, live[0] + live[1]);
+      }
+      EXPECT_EQ(peak, facts.peak_live[r]);
+      EXPECT_EQ(peak, facts.peak_live[static_cast<std::size_t>(pp) - 1 - r]);
+    }
+    // What a rank runs as forward of the near stage beside a backward of the far one, and the other way
+    // round.
+    for (const OverlapEdge& edge : graph.edges) {
+      EXPECT_EQ(edge.forward.value() + edge.backward.value(), pp - 1);
+      std::int64_t counted = 0;
+      for (const Action& action :
+           actions.ranks[static_cast<std::size_t>(graph.rank_of_stage[edge.forward.index()].value())])
+        counted += action.kind == ActionKind::overlap && action.stage.value() % pp == edge.forward.value() &&
+                           action.backward_stage.value() % pp == edge.backward.value()
+                       ? 1
+                       : 0;
+      EXPECT_EQ(edge.multiplicity, counted);
+    }
+    EXPECT_EQ(graph.edges.size(), static_cast<std::size_t>(pp));
+  }
+}
+
 TEST(OverlapGraph, KeepsOnlyMaximalLiveVectors) {
   const ActionList actions =
       make_schedule(Template::interleaved, {.pp = 4, .vp = 3, .microbatches = 8}).value();

@@ -126,15 +126,15 @@ TEST(ChooseMemory, FitsWhereThereIsLessAndLessRoom) {
     EXPECT_GE(report.figures.iteration, roomy.figures.iteration) << memory;
     if (report.memory) taken = report.memory->taken.size();
   }
-  EXPECT_GT(taken, 1U);
+  EXPECT_GT(taken, 0U);
 }
 
 // A partition skewed for the memory's sake is slower than one with a little recompute or offload.
 TEST(ChooseMemory, BuysAFasterPartitionWithIt) {
-  const PlanReport skewed = planned(job_of(next("58", ", recompute: none")).value());
+  const PlanReport skewed = planned(job_of(next("60", ", recompute: none")).value());
   ASSERT_TRUE(skewed.usable);
   ASSERT_TRUE(skewed.search->cramped);
-  const PlanReport report = planned(job_of(next("58")).value());
+  const PlanReport report = planned(job_of(next("60")).value());
   ASSERT_TRUE(report.memory);
   EXPECT_EQ(report.memory->iteration_without, skewed.figures.iteration);
   EXPECT_LT(report.figures.iteration, skewed.figures.iteration);

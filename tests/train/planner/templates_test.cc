@@ -9,8 +9,6 @@
 namespace tessera::train {
 namespace {
 
-using ::testing::HasSubstr;
-
 Job job_of(Template schedule) {
   const bool one_chunk = traits(schedule).chunks == 1;
   const std::string text =
@@ -53,13 +51,12 @@ TEST_P(PlannedTemplate, IsSoundAndComesBackFromItsFile) {
   EXPECT_THAT(audit->stale, ::testing::IsEmpty());
 }
 
-std::vector<Template> plannable() {
+std::vector<Template> all_templates() {
   std::vector<Template> all;
-  for (std::size_t t = 0; t < kTemplates; ++t)
-    if (static_cast<Template>(t) != Template::dual_pipe) all.push_back(static_cast<Template>(t));
+  for (std::size_t t = 0; t < kTemplates; ++t) all.push_back(static_cast<Template>(t));
   return all;
 }
-INSTANTIATE_TEST_SUITE_P(All, PlannedTemplate, ::testing::ValuesIn(plannable()), [](const auto& of) {
+INSTANTIATE_TEST_SUITE_P(All, PlannedTemplate, ::testing::ValuesIn(all_templates()), [](const auto& of) {
   std::string name(train::name(of.param));
   std::ranges::replace(name, '-', '_');
   return name;
@@ -78,14 +75,6 @@ TEST(PlannedTemplates, AreMadeForTheStagesTheyGet) {
   ASSERT_TRUE(report) << report.error().text();
   // What published orders for these durations need (sail-sg/zero-bubble-pipeline-parallelism, zb.py).
   EXPECT_LE(report->simulated.pipeline.value(), 433 + 1e-9);
-}
-
-TEST(PlannedTemplates, DualPipeIsRefusedWithAWayOut) {
-  const auto report = make_plan(job_of(Template::dual_pipe));
-  ASSERT_FALSE(report);
-  EXPECT_THAT(report.error().text(),
-              HasSubstr("job.yaml:4: schedule: dualpipe keeps every stage on two ranks"));
-  EXPECT_THAT(report.error().text(), HasSubstr("Use dualpipe-v"));
 }
 
 }  // namespace

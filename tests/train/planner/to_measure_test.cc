@@ -209,7 +209,7 @@ TEST(ToMeasure, RefusesWhatLeavesNoChoice) {
     return report ? std::string("no error") : report.error().text();
   };
   EXPECT_THAT(fault("partition: [6, 6, 6, 6, 6, 6, 6, 6]"),
-              HasSubstr("job.yaml:4: schedule: the partition is given, so no measurement can change it"));
+              HasSubstr("job.yaml:4: schedule: the partition is not searched, so no measurement can change it"));
   EXPECT_THAT(fault("partition: overlap-aware", "cost: {profile: none.db}\n"),
               HasSubstr("none.db: no such file"));
   std::string stages = "cost: {stages: [";

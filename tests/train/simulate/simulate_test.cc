@@ -29,8 +29,8 @@ ActionList schedule(Template t, int pp, int vp, int m, int group = 0) {
   return make_schedule(t, {.pp = pp, .vp = vp, .microbatches = m, .group = group, .any_group = true}).value();
 }
 
-// A plan with everything in it: empty stages, split backwards, stragglers, interference, slow links, unequal
-// steps.
+// A plan with everything in it: empty stages, split backwards, shadow microbatches, stragglers, interference,
+// slow links, unequal steps.
 ExecutionPlan random_plan(Random& random) {
   const int pp = random.between(1, 5), vp = random.between(1, 3), m = random.between(1, 9);
   const auto t =
@@ -59,7 +59,13 @@ ExecutionPlan random_plan(Random& random) {
   }
   if (random.chance(0.5)) stages.front().insert(stages.front().begin(), random_embedding(random));
   if (random.chance(0.5)) stages.back().push_back(random_head(random));
+  if (m > 1 && random.chance(0.4)) {
+    list.shadow.assign(static_cast<std::size_t>(m), false);
+    for (int k = random.between(1, m - 1); k > 0; --k)
+      list.shadow[static_cast<std::size_t>(random.below(m))] = true;
+  }
   ExecutionPlan plan = make_plan(std::move(list), stages);
+  plan.layout.microbatches = plan.actions.real_microbatches();
   plan.exposed_reduction = random.chance(0.2) ? 1 : 0.5 * random.unit();
   if (random.chance(0.5)) plan.transfer_latency = Seconds(random.unit());
   if (random.chance(0.5)) plan.transfer_time = Seconds(2 * random.unit());
@@ -116,6 +122,32 @@ TEST(Simulate, AgreesWithItsSlowTwinOnRandomPlans) {
     ASSERT_LE(result->lower_bound.value(), result->iteration.value() * (1 + 1e-12)) << round;
     ASSERT_EQ(result->lower_bound, lower_bound(plan));
   }
+}
+
+// Worked by hand: rank 0 runs F0 F1 B0 B1, rank 1 F0 B0 F1 B1, and 0 is a shadow.
+TEST(Simulate, ShadowsTakeNoTimeAndHoldNothing) {
+  ActionList list = schedule(Template::one_f_one_b, 2, 1, 2);
+  list.shadow = {true, false};
+  ExecutionPlan plan = plain_plan(list, 2, 4);
+  plan.layout.microbatches = 1;
+  for (BlockCost& cost : plan.costs) cost.memory.activation = Bytes(10);
+  ASSERT_TRUE(check_plan(plan));
+  SimulateResult result = simulate(plan, {.slices = true}).value();
+  EXPECT_EQ(result.pipeline.value(), 2 * (2 + 4));
+  EXPECT_EQ(result.lower_bound, result.iteration);
+  for (const RankResult& rank : result.ranks) {
+    EXPECT_EQ(rank.comp_busy.value(), 2 + 4);
+    EXPECT_EQ(rank.peak_live, 1);
+    EXPECT_EQ(rank.peak_activation, Bytes(10));
+  }
+  EXPECT_EQ(result.ranks[0].warmup_idle.value(), 6);  // until its own real backward
+  for (const Slice& slice : result.slices) EXPECT_EQ(slice.microbatch, MicrobatchId(1));
+  EXPECT_EQ(result.actions.size(), 8U);
+  // Its dummy tensors are as large as any: F0 arrives at 1, F1 at 3, B1 back at 10.
+  plan.transfer_time = Seconds(1);
+  result = simulate(plan, {.slices = true}).value();
+  EXPECT_EQ(result.pipeline.value(), 14);
+  EXPECT_EQ(result.transfers.size(), 4U);
 }
 
 TEST(Simulate, GivesTheSameFiguresWithoutSlices) {

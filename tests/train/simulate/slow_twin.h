@@ -88,6 +88,16 @@ class SlowTwin {
   static int bmicrobatch(const Action& a) {
     return (a.kind == ActionKind::overlap ? a.backward_microbatch : a.microbatch).value();
   }
+  [[nodiscard]] bool ghost(int microbatch) const {
+    return !plan_.actions.shadow.empty() && plan_.actions.shadow[static_cast<std::size_t>(microbatch)];
+  }
+  // What of the action is no shadow.
+  [[nodiscard]] bool runs_forward(const Action& a) const {
+    return forward_of(a) && !ghost(a.microbatch.value());
+  }
+  [[nodiscard]] bool runs_other(const Action& a) const {
+    return a.kind != ActionKind::forward && !ghost(bmicrobatch(a));
+  }
   [[nodiscard]] double speed(std::size_t rank) const {
     return plan_.rank_speed.empty() ? 1.0 : plan_.rank_speed[rank];
   }
@@ -95,21 +105,22 @@ class SlowTwin {
   void time_inside(std::size_t rank, const Action& a, TwinAction& done) const {
     TaskGraph graph;
     std::vector<TaskId> order;
-    if (a.kind == ActionKind::overlap) {
+    const bool forward = runs_forward(a), other = runs_other(a), pair = forward && other;
+    if (pair) {
       PairRun run = pair_run(plan_, a).value();
       graph = std::move(run.graph);
       order = std::move(run.order);
-    } else if (a.kind == ActionKind::forward) {
+    } else if (forward) {
       graph = plan_.forward_graph(a.stage);
-    } else {
-      graph =
-          plan_.backward_graph(a.stage, a.kind == ActionKind::full_backward    ? Backward::full
-                                        : a.kind == ActionKind::input_gradient ? Backward::input_gradient
-                                                                               : Backward::weight_gradient);
+    } else if (other) {
+      graph = plan_.backward_graph(StageId(bstage(a)), part(a) == ActionKind::full_backward ? Backward::full
+                                                       : part(a) == ActionKind::input_gradient
+                                                           ? Backward::input_gradient
+                                                           : Backward::weight_gradient);
     }
     for (Task& task : graph.tasks)
       if (task.resource == Resource::comp) task.duration = Seconds(task.duration.value() / speed(rank));
-    if (a.kind == ActionKind::overlap) {
+    if (pair) {
       const PairSchedule schedule = run_order(graph, order, plan_.interference);
       for (std::size_t t = 0; t < graph.tasks.size(); ++t)
         done.tasks.push_back({graph.tasks[t].resource == Resource::comm,
@@ -155,8 +166,9 @@ class SlowTwin {
       const TwinAction& a = out_.actions[r][i];
       cuts.insert(cuts.end(), {a.start, a.end});
       for (const TwinTask& t : a.tasks) cuts.insert(cuts.end(), {t.start, t.end});
-      if (gradient_of(plan_.actions.ranks[r][i])) first_backward = std::min(first_backward, a.start);
-      if (forward_of(plan_.actions.ranks[r][i])) last_forward = std::max(last_forward, a.end);
+      const Action& what = plan_.actions.ranks[r][i];
+      if (gradient_of(what) && runs_other(what)) first_backward = std::min(first_backward, a.start);
+      if (runs_forward(what)) last_forward = std::max(last_forward, a.end);
     }
     std::ranges::sort(cuts);
     double comp = 0, comm = 0, exposed = 0, warmup = 0, imbalance = 0, cooldown = 0;
@@ -204,7 +216,8 @@ class SlowTwin {
     };
     for (std::size_t i = 0; i < out_.actions[r].size(); ++i) {
       const Action& a = plan_.actions.ranks[r][i];
-      if (forward_of(a)) first.try_emplace(a.stage.value(), out_.actions[r][i].end);
+      if (runs_forward(a)) first.try_emplace(a.stage.value(), out_.actions[r][i].end);
+      if (!runs_other(a)) continue;
       if (part(a) == ActionKind::full_backward || part(a) == ActionKind::weight_gradient)
         last[bstage(a)] = std::max(last[bstage(a)], out_.actions[r][i].start);
     }
@@ -238,7 +251,8 @@ class SlowTwin {
     double used = 0, peak = 0;
     for (std::size_t i = 0; i < out_.actions[r].size(); ++i) {
       const Action& a = plan_.actions.ranks[r][i];
-      if (forward_of(a)) peak = std::max(peak, used += plan_.activation(a.stage).value());
+      if (runs_forward(a)) peak = std::max(peak, used += plan_.activation(a.stage).value());
+      if (!runs_other(a)) continue;
       const double activation = plan_.activation(StageId(bstage(a))).value(),
                    stash = plan_.weight_stash(StageId(bstage(a))).value();
       if (part(a) == ActionKind::full_backward) used -= activation;

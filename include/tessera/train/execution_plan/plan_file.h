@@ -11,7 +11,8 @@
 //                        task is {seconds, error, compute_share, bytes, sources: {name: [seconds, error]}}
 //   partition            a list of [begin, end) block numbers, one per stage
 //   actions              {microbatches, rank_of_stage, ranks}; with pipelines: 2, when the stages are two
-//                        pipelines side by side, see action.h
+//                        pipelines side by side, see action.h; with shadows: [0, 9], the numbers of the
+//                        shadow microbatches (pipeline · microbatches + microbatch), if there are any
 //                        a rank is one line "0F0 0F1 (2F3;0B0)OVERLAP_F_B …"
 //   pairs                a list of {forward, backward, makespan, nominal, bound, sequence}, and measured:
 //                        [seconds, relative error] where the pair was measured

@@ -35,7 +35,11 @@ struct OverlapGraph {
 };
 
 /// Of any schedule that passes check_schedule. In a pair the forward's activation is there before the
-/// backward's is freed.
+/// backward's is freed. Shadows count nowhere.
+///
+/// With two pipelines (dualpipe) the graph is of the stages of one: stages that hold the same blocks share
+/// one choice. Ranks that hold the same stages are one rank here, with the larger of their multiplicities and
+/// the live vectors of all.
 [[nodiscard]] OverlapGraph overlap_graph(const ActionList& actions);
 
 }  // namespace tessera::train

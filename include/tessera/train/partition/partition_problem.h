@@ -78,8 +78,8 @@ struct PlacementRules {
   std::vector<std::pair<StageId, std::int32_t>> pinned;
 };
 /// Every legal place of every boundary: embedding first, head last; MTP blocks behind all layers, together,
-/// in the last chunk of a rank that is not rank 0. Errors: rules that leave a boundary without a place,
-/// named.
+/// in the last chunk of a rank that is not rank 0 (unless the last stage is on it, as in V-shaped
+/// placements). Errors: rules that leave a boundary without a place, named.
 [[nodiscard]] Result<std::vector<std::vector<std::int32_t>>> legal_places(
     const ModelSpec& model, std::span<const RankId> rank_of_stage, const PlacementRules& rules);
 

@@ -41,9 +41,19 @@ struct CostSources {
   double worst_error = 0;  ///< the same if every cost errs the same way
 };
 
-/// A partition with what the simulator says of it.
+/// A partition, of one pipeline, with what the simulator says of it.
 struct Candidate {
   Partition partition;
+  Seconds iteration;
+  Bytes peak_memory;
+  bool usable = true;  ///< within kUsableMemory
+};
+
+/// A way to run microbatches that the template cannot take as they are, on the partition that the job's rule
+/// gives, or balanced by serial time where it is still to be searched.
+struct FillingCandidate {
+  Filling filling;
+  std::string placement;  ///< of the shadows: "first", "last", "spread", "ends", "searched"; empty = none
   Seconds iteration;
   Bytes peak_memory;
   bool usable = true;  ///< within kUsableMemory
@@ -61,8 +71,9 @@ struct BoundaryMove {
 /// How the overlap-aware partition was found, and how sure it is.
 struct PartitionSearch {
   Candidate chosen;
-  Candidate serial;        ///< balanced by serial time, with the same pair schedules
-  Candidate proxy;         ///< the optimum of the slowest pair, before the simulator had its say
+  Candidate serial;          ///< balanced by serial time, with the same pair schedules
+  bool serial_legal = true;  ///< it keeps the placement rules
+  Candidate proxy;           ///< the optimum of the slowest pair, before the simulator had its say
   PartitionResult solved;  ///< the certificate: of the slowest pair, not of the iteration. When no partition
                            ///< fits the memory, `obstacle` says why, and `chosen` is the serial balance
   /// A simulated partition that would be faster than the chosen one, but does not fit the memory.
@@ -98,14 +109,15 @@ struct MemoryDecision {
 struct PlanReport {
   ModelSpec model;
   ExecutionPlan plan;
-  SimulateResult simulated;               ///< with slices
-  PlanFigures figures;                    ///< of the plan
-  PlanFigures baseline;                   ///< balanced by serial time where the partition was searched, else
-                                          ///< the same partition; the template without overlap
-  std::optional<PlanFigures> serial;      ///< of a search: balanced by serial time, the same template
-  PlanFigures even;                       ///< the same without overlap, even layers per stage
-  std::optional<PartitionSearch> search;  ///< of an overlap-aware partition
-  std::optional<MemoryDecision> memory;   ///< when the planner had to find room
+  SimulateResult simulated;                ///< with slices
+  PlanFigures figures;                     ///< of the plan
+  PlanFigures baseline;                    ///< balanced by serial time where the partition was searched, else
+                                           ///< the same partition; the template without overlap
+  std::optional<PlanFigures> serial;       ///< of a search: balanced by serial time, the same template
+  PlanFigures even;                        ///< the same without overlap, even layers per stage
+  std::optional<PartitionSearch> search;   ///< of an overlap-aware partition
+  std::optional<MemoryDecision> memory;    ///< when the planner had to find room
+  std::vector<FillingCandidate> fillings;  ///< the first was taken; empty when the template takes M as it is
   CostSources sources;
   bool usable = true;              ///< the fullest rank stays within kUsableMemory of the device
   std::vector<std::string> notes;  ///< in words: what was decided and why

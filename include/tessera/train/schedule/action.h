@@ -53,11 +53,18 @@ struct Action {
 /// Usually the stages are one pipeline, 0 → 1 → … . With `pipelines` > 1 (DualPipe: 2) they are that many
 /// equal chains side by side, each with microbatches of its own: the first stage of a chain has no stage
 /// before it, the last none after it, and stage s holds the same blocks as stage s + stages / pipelines.
+///
+/// A shadow microbatch fills a schedule up to a number that its template can take. On every stage it keeps
+/// its place in the order and the sends and receives of the pipeline, with dummy tensors of real shape, and
+/// does nothing else: no compute, no EP, TP or CP collective (all peers skip it alike), no random numbers, no
+/// activation, no part in loss, token counts, auxiliary loss, router bias, gradients or optimizer.
 struct ActionList {
   std::int32_t microbatches = 0;  ///< of one pipeline: each of its stages runs 0 … microbatches − 1
   std::int32_t pipelines = 1;
   std::vector<RankId> rank_of_stage;       ///< size = stages of all pipelines
   std::vector<std::vector<Action>> ranks;  ///< size = pp
+  /// Entry p · microbatches + m: is microbatch m of pipeline p a shadow? Empty = none is.
+  std::vector<bool> shadow;
   bool operator==(const ActionList&) const = default;
   [[nodiscard]] std::size_t stages() const noexcept { return rank_of_stage.size(); }
   /// Is there a stage that feeds this one in the forward pass, one that this one feeds?
@@ -67,6 +74,25 @@ struct ActionList {
   [[nodiscard]] bool has_next(StageId s) const noexcept {
     return s.index() + 1 < stages() && (pipelines <= 1 || has_previous(StageId(s.value() + 1)));
   }
+  /// Stage and microbatch must be of the list.
+  [[nodiscard]] bool is_shadow(StageId s, MicrobatchId m) const noexcept {
+    return !shadow.empty() && shadow[shadow_index(s, m)];
+  }
+  [[nodiscard]] std::size_t shadow_index(StageId s, MicrobatchId m) const noexcept {
+    const std::size_t pipeline =
+        pipelines <= 1 ? 0 : s.index() / (stages() / static_cast<std::size_t>(pipelines));
+    return pipeline * static_cast<std::size_t>(microbatches) + m.index();
+  }
+  /// What an action computes: itself without its shadow half, nullopt when nothing is left.
+  [[nodiscard]] std::optional<Action> real_part(const Action& action) const noexcept {
+    return shadow.empty() ? action : without_shadows(action);
+  }
+  /// Microbatches that are no shadows, of all pipelines or of the pipeline of one stage.
+  [[nodiscard]] std::int32_t real_microbatches() const noexcept;
+  [[nodiscard]] std::int32_t real_microbatches(StageId s) const noexcept;
+
+ private:
+  [[nodiscard]] std::optional<Action> without_shadows(const Action& action) const noexcept;
 };
 
 /// "3F7", "3B7", "3I7", "3W7", "(3F7;5B2)OVERLAP_F_B".

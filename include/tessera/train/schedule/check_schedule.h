@@ -14,7 +14,7 @@ struct ScheduleFacts {
                                         ///< allocates before B frees
   std::vector<std::int32_t> peak_until_weight;  ///< the same, F → W
   std::int64_t actions = 0;                     ///< compute actions, a pair counts two
-};
+};  // shadows hold nothing and compute nothing: no figure counts them
 
 /// Proves that every (stage, microbatch) runs forward and backward exactly once, on the rank that holds the
 /// stage, in an order its own rank can keep (F before B, I before W), and that eager execution cannot

@@ -4,7 +4,8 @@
 // previous action has ended and its inputs have arrived; inside it, the tasks run as two in-order streams in
 // plan order (serially where the action is not an overlap, but for a shared expert beside its all-to-all). A
 // forward's output leaves on the p2p stream at its end and arrives after latency + transfer; neighbours on
-// one rank pay nothing.
+// one rank pay nothing. A shadow microbatch (see action.h) takes no time and holds nothing, but what it sends
+// takes its time on the link; the real half of a pair with a shadow half runs alone.
 //
 // Gradients are reduced on a stream of their own, bucket by bucket, from the start of a stage's last action
 // with weight gradients; a rank's stages one after another, each with its share of the rank's reduction by

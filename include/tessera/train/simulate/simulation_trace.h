@@ -1,6 +1,7 @@
 // A simulated step as a Chrome trace: per rank a compute lane (actions, with their tasks inside), a lane of
 // expert all-to-all, one of stage-to-stage transfers, arrows along the activations and gradients, and memory
-// over time.
+// over time. A shadow microbatch shows as slices without length, of the category "shadow", and by its
+// transfers.
 #pragma once
 
 #include <string>
