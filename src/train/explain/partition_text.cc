@@ -78,7 +78,9 @@ std::string partition_text(const PlanReport& report) {
   const PartitionSearch& search = *report.search;
   if (search.solved.best.empty())
     return fmt::format(
-        "Partition: none fits the memory ({}); this is the one whose slowest {} would be fastest.\n",
+        "Partition: {} ({}); this is the one whose slowest {} would be fastest with room for it.\n",
+        search.solved.reason == PartitionReason::infeasible ? "none fits the memory"
+                                                            : "none was found that fits the memory",
         search.solved.obstacle, slowest_what(report));
   std::string out = certificate(report);
   if (!search.serial_legal)

@@ -208,8 +208,9 @@ TEST(ToMeasure, RefusesWhatLeavesNoChoice) {
     const auto report = pairs_to_measure(*job);
     return report ? std::string("no error") : report.error().text();
   };
-  EXPECT_THAT(fault("partition: [6, 6, 6, 6, 6, 6, 6, 6]"),
-              HasSubstr("job.yaml:4: schedule: the partition is not searched, so no measurement can change it"));
+  EXPECT_THAT(
+      fault("partition: [6, 6, 6, 6, 6, 6, 6, 6]"),
+      HasSubstr("job.yaml:4: schedule: the partition is not searched, so no measurement can change it"));
   EXPECT_THAT(fault("partition: overlap-aware", "cost: {profile: none.db}\n"),
               HasSubstr("none.db: no such file"));
   std::string stages = "cost: {stages: [";
