@@ -64,7 +64,8 @@ class Search {
     if (out.solved.best.empty()) {
       // What would be planned if only it fitted.
       if (roomy.result.best.empty())
-        return infeasible("no partition keeps the placement rules: " + roomy.result.obstacle,
+        return infeasible("no partition keeps the placement rules: " +
+                              (task_.problem.budget.empty() ? out.solved : roomy.result).obstacle,
                           "Give fewer of them, fewer stages, or placement: {empty_stages: true}.");
       TESSERA_TRY(const std::vector<Candidate> two,
                   simulated({roomy.result.best.front().partition, serial}, TemplateSizes{}.effort));
@@ -88,6 +89,9 @@ class Search {
         more.push_back(roomy.result.best[k].partition);
       TESSERA_TRY(const std::vector<Candidate> wishes, simulated(std::move(more), TemplateSizes{}.effort));
       all.insert(all.end(), wishes.begin(), wishes.end());
+      // Budgets are cautious: what they shut out may fit after all.
+      for (const Candidate& candidate : wishes)
+        if (better(candidate, out.chosen)) out.chosen = candidate;
     }
     for (const Candidate& candidate : all)
       if (!candidate.usable && legal(candidate.partition) && candidate.iteration < out.chosen.iteration &&

@@ -12,14 +12,6 @@ MeasuredStageCosts::MeasuredStageCosts(const Job& job, const PricedJob& priced, 
       frame_(frame),
       speeds_(stage_speeds(job)) {}
 
-PairKey MeasuredStageCosts::key(const PairQuery& query) const {
-  const std::vector<std::int32_t>& kinds = priced_.cost.kind_of_block;
-  const auto of = [&](BlockRange blocks) {
-    return std::vector<std::int32_t>(kinds.begin() + blocks.begin, kinds.begin() + blocks.end);
-  };
-  return {of(query.forward_blocks), of(query.backward_blocks)};
-}
-
 double MeasuredStageCosts::speed(const PairQuery& query) const noexcept {
   return speeds_.empty() ? 1.0 : speeds_[query.forward.index()];
 }

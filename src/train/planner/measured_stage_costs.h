@@ -21,7 +21,6 @@ class MeasuredStageCosts : public ModelStageCosts {
 
   /// Of the pair in the order that the plan runs; nullopt when it was not measured.
   [[nodiscard]] std::optional<ProfileValue> measured(const PairQuery& query);
-  [[nodiscard]] PairKey key(const PairQuery& query) const;
   /// Of the rank that the stages of the query lie on.
   [[nodiscard]] double speed(const PairQuery& query) const noexcept;
   /// Task names of the pair in launch order, layers counted from 0 in each chunk.

@@ -39,6 +39,8 @@ class ModelStageCosts : public StageCosts {
 
   /// The most that any of these blocks needs while it runs.
   [[nodiscard]] Bytes workspace(BlockRange blocks, bool pairs) const;
+  /// Of the pair in a PairTable: the kinds of its blocks.
+  [[nodiscard]] PairKey key(const PairQuery& query) const;
   /// Distinct signatures scheduled so far.
   [[nodiscard]] std::size_t signatures() const noexcept;
 
@@ -52,7 +54,6 @@ class ModelStageCosts : public StageCosts {
   };
   [[nodiscard]] std::size_t speed_of(StageId stage) const noexcept;
   [[nodiscard]] Seconds copies(const PairQuery& query) const noexcept;
-  [[nodiscard]] PairKey key(const PairQuery& query) const;
 
   const CostInput& input_;
   const ModelCost& cost_;
